@@ -14,7 +14,7 @@ from typing import Any
 
 from vlmeval_findit.benchmarks import parse
 from vlmeval_findit.cli import run_and_print
-from vlmeval_findit.engine import Backend, LocalBackend, OwnModels
+from vlmeval_findit.engine import Backend, Local, LocalBackend
 from vlmeval_findit.models import (
     MODELS,
     NANO,
@@ -83,19 +83,16 @@ def load_client(checkpoint: str, row: str, **settings: Any) -> GenerateClient:
     return GenerateClient(HostedRunner(runner))
 
 
-class HostlessModels(OwnModels):
-    """FindIt's models on this machine, made without VLMEvalKit."""
+class HostlessModel(Local):
+    """A model of FindIt's on this machine, made without VLMEvalKit."""
 
-    def __init__(self) -> None:
-        super().__init__(lambda: self)
-
-    def backend(self, entry: ModelEntry) -> Backend:
-        return LocalBackend(partial(load_client, SHIPPED[entry.name], entry.name))
+    def backend(self) -> Backend:
+        return LocalBackend(partial(load_client, SHIPPED[self.name], self.name))
 
 
 def main(folder: Path, rows: int) -> int:
     sweep = parse_sweep(f"{SWEEP}limit: {rows}\njournal: {folder / 'calls.jsonl'}", "sweep", folder)
-    return run_and_print(sweep, {NANO: HostlessModels()}, folder / "best.yaml")
+    return run_and_print(sweep, [HostlessModel(ModelEntry(NANO))], folder / "best.yaml")
 
 
 if __name__ == "__main__":

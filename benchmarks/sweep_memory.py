@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from engine_fakes import FakeBackends, FakeModel, Message, Silent, demo_sweep, go
+from engine_fakes import FakeDeployment, FakeModel, Message, Silent, demo_sweep, go
 from scale_runs import GRID, peak_mib
 
 from vlmeval_findit.protocol import CallResult
@@ -42,7 +42,7 @@ def main(folder: Path, models: int) -> dict[str, float]:
         sweep, models=tuple(replace(entry, name=f"M{at}", space="grid1000") for at in range(models))
     )
     before, start = peak_mib(), time.process_time()
-    results = go(sweep, FakeBackends(AtOnce()), watcher=watcher)
+    results = go(sweep, FakeDeployment(AtOnce()), watcher=watcher)
     took = time.process_time() - start
     return {
         "calls": watcher.count,

@@ -12,10 +12,9 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from engine_fakes import Silent, demo_sweep, go
+from engine_fakes import Silent, demo_sweep, go, servers
 from scale_runs import GRID, peak_mib
 
-from vlmeval_findit.engine import CallOptions, ServerBackends
 from vlmeval_findit.protocol import CallResult
 
 SERVED = "models: [{name: Stub, served: stub, space: grid1000}]"
@@ -40,7 +39,7 @@ def main(folder: Path, limit: int, threads: int, urls: Sequence[str]) -> Mapping
     """Run a sweep over the first rows of the table."""
     sweep = demo_sweep(folder / "run", GRID.replace("models: FullImage", SERVED), limit=limit)
     clock = Clock()
-    go(sweep, ServerBackends(urls, CallOptions(threads=threads)), watcher=clock)
+    go(sweep, servers(",".join(urls), threads=threads), watcher=clock)
     return {
         "calls": clock.count,
         "failed": clock.failed,

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 import yaml
-from engine_fakes import FakeBackends, FakeModel, Message, files, go
+from engine_fakes import FakeDeployment, FakeModel, Message, files, go
 from simulated import estimate_from, names, sums_of
 from simulated_races import raced as raced_on_paper
 from simulated_races import rows_of
@@ -149,7 +149,7 @@ def raced(tmp_path_factory: pytest.TempPathFactory, lmu_data: Path) -> tuple[lis
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("LMUData", str(lmu_data))
         model = Skilled(SKILLS)
-        return go(race_sweep(tmp_path_factory.mktemp("raced")), FakeBackends(model)), model.calls
+        return go(race_sweep(tmp_path_factory.mktemp("raced")), FakeDeployment(model)), model.calls
 
 
 def test_a_race_finds_the_winner_with_half_the_calls(
@@ -180,9 +180,9 @@ def test_a_race_finds_the_winner_with_half_the_calls(
 def test_a_race_after_a_full_search_asks_nothing(
     raced: tuple[list[CellResult], int], tmp_path: Path
 ) -> None:
-    whole = go(race_sweep(tmp_path, race=False), FakeBackends(Skilled(SKILLS)))
+    whole = go(race_sweep(tmp_path, race=False), FakeDeployment(Skilled(SKILLS)))
     before = files(tmp_path / "search")
-    again = go(race_sweep(tmp_path), FakeBackends(None))
+    again = go(race_sweep(tmp_path), FakeDeployment(None))
     dropped = [
         {each.variant.name: each.dropped for each in results} for results in (again, raced[0])
     ]
@@ -193,7 +193,7 @@ def test_a_race_after_a_full_search_asks_nothing(
 
 def test_a_format_that_never_answered_names_no_winner(tmp_path: Path) -> None:
     with pytest.raises(SearchError, match=r"every call of FullImage on .*xywh_text failed"):
-        go(race_sweep(tmp_path), FakeBackends(Skilled(SKILLS, dead="xywh_text")))
+        go(race_sweep(tmp_path), FakeDeployment(Skilled(SKILLS, dead="xywh_text")))
 
 
 def test_each_model_races_for_itself(
@@ -209,7 +209,7 @@ limit: 40
 race: true
 """
     sweep = replace(parse_sweep(text), work_dir=tmp_path / "out", journal=tmp_path / "calls.jsonl")
-    results = go(sweep, FakeBackends(Skilled(SKILLS, other=0.2)))
+    results = go(sweep, FakeDeployment(Skilled(SKILLS, other=0.2)))
     for model in ("FullImage", "FindIt-Nano"):
         of_model = [result for result in results if result.model == model]
         raced = [result for result in of_model if result.compared]

@@ -9,9 +9,8 @@ from pathlib import Path
 import pytest
 from asking import ask_calls, service
 from chat_server import Answer, Asked, ChatServer, completion, error
-from engine_fakes import FakeBackends, FakeModel, answered_keys, demo_sweep, go
+from engine_fakes import FakeDeployment, FakeModel, answered_keys, demo_sweep, go, servers
 
-from vlmeval_findit.engine import CallOptions, ServerBackends
 from vlmeval_findit.protocol import ReplyRecord, TokenLogprobs
 from vlmeval_findit.storage import XLSX_CELL_LIMIT, read_identity, read_predictions, write_rows
 from vlmeval_findit.sweeps import Sweep, UnfinishedError
@@ -48,7 +47,7 @@ def refuses(asked: Asked, number: int) -> Answer:
 def run(sweep: Sweep, server: ChatServer) -> int:
     """Run a sweep; returns how many requests it made."""
     before = len(server.asked)
-    (result,) = go(sweep, ServerBackends([server.url], CallOptions(threads=2)))
+    (result,) = go(sweep, servers(server.url, threads=2))
     assert result.failed == 0
     return len(server.asked) - before
 
@@ -137,7 +136,7 @@ def test_a_failed_second_call_leaves_the_first_answer(sweep: Sweep, with_them: S
 
     with ChatServer(script) as server:
         run(sweep, server)
-        (result,) = go(with_them, ServerBackends([server.url], CallOptions(threads=1)))
+        (result,) = go(with_them, servers(server.url, threads=1))
         assert result.failed == CALLS, "they are asked again by the next run"
         assert {reply.text for reply in read_predictions(result.path)} == {TEXT}
         assert run(with_them, server) == CALLS
@@ -149,7 +148,7 @@ def test_a_model_that_has_none_says_so_once(
 ) -> None:
     model = FakeModel()
     for _ in range(2):
-        go(with_them, FakeBackends(model))
+        go(with_them, FakeDeployment(model))
         assert model.calls == CALLS
         assert caplog.text.count("FakeModel records no log-probabilities") == 1
 

@@ -140,7 +140,7 @@ def test_an_interrupt_says_how_to_resume(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(demo, "NEEDED", ())
-    monkeypatch.setattr(demo, "backends_for", lambda *_: {})
+    monkeypatch.setattr(demo, "deployments_for", lambda *_: [])
 
     def status(error: BaseException) -> int:
         def run_sweep(*_: object) -> None:

@@ -22,19 +22,17 @@ from paths import ROOT
 
 from vlmeval_findit import __version__
 from vlmeval_findit.cli import (
-    USED_BY,
+    OF_SOME,
     USED_BY_NONE,
-    access_of,
-    check_model,
-    early_checks,
+    deployments_for,
     main,
     probe,
-    refuse_device,
     run,
     search,
     sweep,
 )
 from vlmeval_findit.core import find_runner, host_flags, package_folder
+from vlmeval_findit.engine import deployment_of, own_models
 from vlmeval_findit.models import Budget, ModelEntry, ModelOptions
 
 DATA = "FindIt_Scenes_mini_xyxy_json"
@@ -268,7 +266,7 @@ def test_every_flag_has_its_users() -> None:
         flags = host_flags(find_runner([]).path)
         names |= {flag.names[0].lstrip("-").replace("-", "_") for flag in flags}
     assert len(names) > 40
-    assert names - {*FOR_ALL, *USED_BY, *USED_BY_NONE} == set()
+    assert names - {*FOR_ALL, *OF_SOME, *USED_BY_NONE} == set()
 
 
 def test_a_name_at_a_server_without_its_address_is_refused() -> None:
@@ -276,7 +274,7 @@ def test_a_name_at_a_server_without_its_address_is_refused() -> None:
     with pytest.raises(
         ValueError, match=r"mine is its name at a server\. Name the server: --base-url"
     ):
-        check_model(entry, access_of(entry))
+        deployment_of(entry).check()
 
 
 @pytest.mark.parametrize(
@@ -292,10 +290,10 @@ def test_a_device_that_is_not_there_is_refused_without_torch(
     device: str, gpus: str, refused: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", gpus)
-    monkeypatch.setattr(early_checks, "AMD_DRIVER", Path("/nowhere"))
+    monkeypatch.setattr(own_models, "AMD_DRIVER", Path("/nowhere"))
     entry = ModelEntry("FindIt-Nano", resources={"device": device})
     with pytest.raises(ValueError, match=f"^{refused}") if refused else nullcontext():
-        refuse_device(entry, access_of(entry))
+        deployment_of(entry).check()
 
 
 def test_a_dry_run_or_a_cluster_needs_no_device(
@@ -305,13 +303,12 @@ def test_a_dry_run_or_a_cluster_needs_no_device(
     assert main([*words, "--dry-run"]) == 0
     assert "model calls" in capsys.readouterr().out
     require_host()
-    monkeypatch.setattr(sweep, "_vlmevalkit", lambda *_: None)
     config = "models: [{name: FindIt-Nano, device: gpu}]\ndatasets: Demo\nrepresentations: xyxy"
     grid = demo_sweep(tmp_path, config, limit=1)
-    on_ray = sweep.backends_for(grid, ModelOptions(executor="ray"), Budget())
-    assert on_ray.keys() == {"FindIt-Nano"}
+    (on_ray,) = deployments_for(grid, ModelOptions(executor="ray"), Budget())
+    assert on_ray.name == "FindIt-Nano"
     with pytest.raises(ValueError, match="--device gpu: unknown device"):
-        sweep.backends_for(grid, ModelOptions(), Budget())
+        deployments_for(grid, ModelOptions(), Budget())
 
 
 # --- a name that VLMEvalKit has, too --------------------------------------------------------------

@@ -22,10 +22,16 @@ from PIL import Image
 
 import vlmeval_findit as findit
 from vlmeval_findit.boxes import SpaceError, space_from
-from vlmeval_findit.cli import CHOSEN_BY_FLAGS, KEYS_USED_BY, Access, main, unused_sweep_keys
+from vlmeval_findit.cli import (
+    CHOSEN_BY_FLAGS,
+    KEYS_OF_SWEEPS,
+    main,
+    unused_sweep_keys,
+    users_of,
+)
 from vlmeval_findit.data import prepare_demo
-from vlmeval_findit.engine import CallOptions
-from vlmeval_findit.models import MODEL_KEYS
+from vlmeval_findit.engine import KINDS, CallOptions, OnRay
+from vlmeval_findit.models import MODEL_KEYS, ModelEntry
 from vlmeval_findit.protocol import Reply, ReplyRecord
 from vlmeval_findit.serving import ServeOptions
 from vlmeval_findit.sweeps import SweepFile, SweepOptions, all_variants, parse_sweep
@@ -251,20 +257,21 @@ OPTIONS = {key.name for key in fields(SweepOptions)} - {"inference"} | {
 
 @pytest.mark.parametrize("key", sorted(OPTIONS))
 def test_a_key_that_no_model_uses_is_refused_or_said(key: str) -> None:
-    """Whether a key acts is known of each access; what a flag would make act is said."""
-    assert key in USED_BY_ALL or key == "race" or key in KEYS_USED_BY
-    for access in Access:
-        used_by = KEYS_USED_BY.get(key, set(Access))
+    """Whether a key acts is known of each kind; what a flag would make act is said."""
+    assert key in USED_BY_ALL or key == "race" or key in KEYS_OF_SWEEPS
+    for kind in set(KINDS) - {OnRay}:
+        users = users_of(KEYS_OF_SWEEPS[key]) if key in KEYS_OF_SWEEPS else KINDS
         place = {key: "s.yaml, line 3: "}
         said = f"s.yaml, line 3: {key} has no effect: A is "
-        if access in used_by:
-            assert unused_sweep_keys(place, [("A", access)]) == []
-        elif used_by <= CHOSEN_BY_FLAGS:
-            (line,) = unused_sweep_keys(place, [("A", access)])
+        answering = [kind(ModelEntry("A"))]
+        if kind in users:
+            assert unused_sweep_keys(place, answering) == []
+        elif {*users} <= {*CHOSEN_BY_FLAGS}:
+            (line,) = unused_sweep_keys(place, answering)
             assert line.startswith(said)
         else:
             with pytest.raises(ValueError, match=said):
-                unused_sweep_keys(place, [("A", access)])
+                unused_sweep_keys(place, answering)
 
 
 UNUSED: Mapping[str, Any] = {
@@ -288,7 +295,7 @@ def test_a_file_with_a_key_without_effect_is_told(
     first, _, inner = key.partition(" ")
     value = {inner: UNUSED[key]} if inner else UNUSED[key]
     Path("s.yaml").write_text(f"models: FullImage\ndatasets: Demo\n{first}: {json.dumps(value)}\n")
-    is_said = KEYS_USED_BY[inner or first] <= CHOSEN_BY_FLAGS
+    is_said = {*users_of(KEYS_OF_SWEEPS[inner or first])} <= {*CHOSEN_BY_FLAGS}
     assert main(["sweep", "s.yaml", "--dry-run"]) == (0 if is_said else 2)
     assert f"s.yaml, line 3: {inner or first} has no effect: FullImage is a baseline" in (
         " ".join(capsys.readouterr().err.split())

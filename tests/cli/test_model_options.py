@@ -13,7 +13,7 @@ from PIL import Image
 import vlmeval_findit as findit
 from vlmeval_findit.cli import main
 from vlmeval_findit.core import ConfigError
-from vlmeval_findit.engine import CallOptions, ServerBackends
+from vlmeval_findit.engine import AtServer
 from vlmeval_findit.models import ModelEntry, ModelOptions
 from vlmeval_findit.sweeps import parse_sweep
 
@@ -79,9 +79,9 @@ def test_a_key_that_cannot_be_is_refused_with_its_line(keys: str, why: str) -> N
 
 
 def test_a_server_takes_no_setting_of_this_machine() -> None:
-    entry = ModelOptions(device="cpu").entry("Qwen3-VL")
+    entry = ModelOptions(device="cpu", base_url=URL).entry("Qwen3-VL")
     with pytest.raises(ValueError, match="device is of a model on this machine"):
-        ServerBackends([URL], CallOptions()).check(entry)
+        AtServer(entry).check()
 
 
 def test_models_of_a_sweep_may_have_different_servers(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from chat_server import Answer, Asked, ChatServer, completion
 
 from vlmeval_findit.cli import main
 from vlmeval_findit.core import ConfigError
+from vlmeval_findit.engine import deployment_of
 from vlmeval_findit.models import ModelEntry
 from vlmeval_findit.protocol import Settings
 from vlmeval_findit.sweeps import SingleRuns, Sweep, parse_sweep
@@ -63,7 +64,12 @@ def test_no_sweep_or_run_has_two_models_of_one_name(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=named):
         Sweep(models=two)
     with pytest.raises(ConfigError, match=named):
-        SingleRuns(models=two, datasets=[DATA], work_dir=tmp_path, settings=Settings())
+        SingleRuns(
+            deployments=[deployment_of(entry) for entry in two],
+            datasets=[DATA],
+            work_dir=tmp_path,
+            settings=Settings(),
+        )
     with pytest.raises(ConfigError, match=r"^mine\.yaml, line 1: two models are called ft"):
         parse_sweep(f"models: [{{name: ft, space: unit}}, {{name: ft, space: unit}}]\n"
                     f"datasets: {DATA}", "mine.yaml")  # fmt: skip

@@ -12,7 +12,7 @@ from asking import QUESTION, QUICK, ask_calls
 from chat_server import Answer, Asked, ChatServer, completion
 from waits import until
 
-from vlmeval_findit.engine import CallOptions, HttpService, ServerBackends, http_backend
+from vlmeval_findit.engine import AtServer, HttpService, http_backend
 from vlmeval_findit.models import AddressFile, Endpoint, ModelEntry, chat_model
 
 
@@ -30,8 +30,7 @@ def test_it_is_followed(tmp_path: Path) -> None:
     assert names(followed) == []
     path.write_text("http://d:4/v1\n")
     assert names(followed) == ["http://d:4/v1"]
-    servers = ServerBackends([f"@{path}"], CallOptions())
-    described = servers.describe(ModelEntry("Qwen3-VL"), QUESTION)
+    described = AtServer(ModelEntry("Qwen3-VL", base_url=f"@{path}")).describe(QUESTION)
     assert described.answering.endpoint is None, "they are others in the next run"
 
 

@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 from engine_fakes import (
     CALLS,
-    FakeBackends,
+    FakeDeployment,
     FakeModel,
     assert_answered_once,
     demo_sweep,
@@ -65,7 +65,7 @@ def test_calls_go_on_while_a_cell_is_finished(
     asked, seen = threading.Event(), []
     model = FakeModel(lambda number, text: asked.set() if number == CALLS else None)
     finishing(lambda output: seen.append((threading.current_thread(), asked.wait(60))))
-    results = go(demo_sweep(tmp_path), FakeBackends(model, backend))
+    results = go(demo_sweep(tmp_path), FakeDeployment(model, backend))
     assert [done for _, done in seen] == [True] * 8
     assert threading.main_thread() not in {thread for thread, _ in seen}
     assert [result.path.exists() for result in results] == [True] * 8
@@ -78,7 +78,7 @@ def test_calls_in_flight_are_stored_if_a_cell_fails(tmp_path: Path, finishing: F
     finishing(fail)
     model, sweep = FakeModel(), demo_sweep(tmp_path)
     with pytest.raises(ArithmeticError):
-        go(sweep, FakeBackends(model, threaded(4)))
+        go(sweep, FakeDeployment(model, threaded(4)))
     assert_answered_once(sweep.journal, model.calls)
 
 
@@ -94,7 +94,7 @@ def test_the_cells_that_were_complete_are_finished_after_a_stop(
 
     finishing(lambda output: finished.append(asked.wait(60)))
     with pytest.raises(StoppedError):
-        go(demo_sweep(tmp_path), FakeBackends(FakeModel(at_the_last)), stop=stop)
+        go(demo_sweep(tmp_path), FakeDeployment(FakeModel(at_the_last)), stop=stop)
     assert finished == [True] * 7
 
 
@@ -110,7 +110,7 @@ def test_interrupted_it_does_not_wait_for_a_cell(tmp_path: Path, finishing: Fini
     finishing(hang)
     start = time.monotonic()
     with pytest.raises(KeyboardInterrupt):
-        go(demo_sweep(tmp_path), FakeBackends(FakeModel()), stop=stop)
+        go(demo_sweep(tmp_path), FakeDeployment(FakeModel()), stop=stop)
     assert time.monotonic() - start < 100
     over.set()
 
@@ -124,9 +124,9 @@ def test_a_model_that_is_interrupted_while_it_is_loaded(kind: str, tmp_path: Pat
 
     built = LocalBackend(load) if kind == "local" else ThreadedBackend(load, 2)
     with cancelled_by_signals(lambda line: None) as stop, pytest.raises(KeyboardInterrupt):
-        go(demo_sweep(tmp_path), FakeBackends(None, lambda _: built), stop=stop)
+        go(demo_sweep(tmp_path), FakeDeployment(None, lambda _: built), stop=stop)
     whole = FakeModel()
-    go(demo_sweep(tmp_path), FakeBackends(whole))
+    go(demo_sweep(tmp_path), FakeDeployment(whole))
     assert whole.calls == CALLS
     assert len(files(tmp_path / "out")) == 8 * 5
 

@@ -14,10 +14,10 @@ from unittest.mock import Mock
 
 import pytest
 from batch_server import BatchServer
-from engine_fakes import FakeBackends, FakeModel, demo_sweep, go
+from engine_fakes import FakeDeployment, FakeModel, demo_sweep, go, servers
 
 from vlmeval_findit.cli import main
-from vlmeval_findit.engine import CallOptions, HttpBackend, RayBackend, ServerBackends
+from vlmeval_findit.engine import CallOptions, HttpBackend, RayBackend
 from vlmeval_findit.models import ModelEntry
 from vlmeval_findit.sweeps import UnfinishedError
 
@@ -48,8 +48,8 @@ def test_every_option_has_a_test() -> None:
 
 
 def test_a_server_gets_so_many_calls_for_so_long() -> None:
-    backend = ServerBackends(["http://127.0.0.1:9/v1"], CallOptions(threads=3, timeout=77.0))
-    made = backend.backend(ModelEntry("Qwen3-VL"))
+    host = servers("http://127.0.0.1:9/v1", threads=3, timeout=77.0)
+    made = host.of(ModelEntry("Qwen3-VL")).backend()
     assert isinstance(made, HttpBackend)
     assert (made.calls, made.service.timeout) == (3, 77.0)
 
@@ -77,7 +77,7 @@ def test_a_model_here_gets_no_more_calls_together(key: str, tmp_path: Path) -> N
     def most(**inference: Any) -> int:
         model = Counting()
         text = json.dumps({**file, "inference": inference})
-        go(demo_sweep(tmp_path / str(len(inference)), text), FakeBackends(model))
+        go(demo_sweep(tmp_path / str(len(inference)), text), FakeDeployment(model))
         return max(model.together[key])
 
     assert most() > most(**{key: 3}) == 3
@@ -98,7 +98,7 @@ def test_replicas_are_asked_for(
     file = {**grid, "inference": {key: value} if key else {}}
     sweep = demo_sweep(tmp_path, json.dumps(file))
     with pytest.raises(UnfinishedError):
-        go(sweep, FakeBackends(None, lambda _: RayBackend(Mock(), sweep.inference)))
+        go(sweep, FakeDeployment(None, lambda _: RayBackend(Mock(), sweep.inference)))
     made = cluster.remote.return_value.options.call_args_list
     assert [(each.kwargs["num_cpus"], each.kwargs["num_gpus"]) for each in made] == expected
 

@@ -13,7 +13,7 @@ from unittest.mock import Mock
 import pytest
 from asking import KEY, ask_call, service
 from chat_server import Answer, ChatServer, completion, error, in_turn
-from engine_fakes import FakeBackends, FakeModel, demo_sweep, go, records
+from engine_fakes import FakeDeployment, FakeModel, demo_sweep, go, records
 
 from vlmeval_findit.engine import HttpService, encode_record
 from vlmeval_findit.models import Endpoint, GenerateClient, SharedTime, Stopwatch, chat_model
@@ -90,7 +90,7 @@ BY_HAND = RunCosts(
 def made_up_run(folder: Path, **others: Any) -> Run:
     """Return the run of a made-up journal; ``others`` are keys of each of its records."""
     sweep = demo_sweep(folder, FOUR_CALLS)
-    go(sweep, FakeBackends(FakeModel()))
+    go(sweep, FakeDeployment(FakeModel()))
     in_order = sorted(records(sweep.journal), key=lambda record: record["row"])
     lines = []
     for record, (keys, reply) in zip(in_order, MADE_UP, strict=True):
@@ -102,7 +102,7 @@ def made_up_run(folder: Path, **others: Any) -> Run:
     for path in sweep.work_dir.rglob("*Demo*"):
         path.unlink()
     model = FakeModel()
-    go(sweep, FakeBackends(model))
+    go(sweep, FakeDeployment(model))
     assert not model.calls
     (run,) = load_runs([sweep.work_dir])
     return run
@@ -140,7 +140,7 @@ def test_merged_predictions_keep_their_times(tmp_path: Path) -> None:
     run = made_up_run(tmp_path)
     sweep = demo_sweep(tmp_path, FOUR_CALLS)
     sweep.journal.unlink()
-    go(sweep, FakeBackends(FakeModel()))
+    go(sweep, FakeDeployment(FakeModel()))
     assert load_runs([run.path])[0].provenance.costs == BY_HAND
 
 

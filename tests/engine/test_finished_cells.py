@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from engine_fakes import FakeBackends, FakeModel, Message, demo_sweep, files, go, records
+from engine_fakes import FakeDeployment, FakeModel, Message, demo_sweep, files, go, records
 
 from vlmeval_findit.benchmarks import parse
 from vlmeval_findit.core import command
@@ -58,7 +58,7 @@ class Finished:
         """Run the sweep again, without a call."""
         self.scored.clear()
         model = FakeModel()
-        (result,) = go(sweep or self.sweep, FakeBackends(model))
+        (result,) = go(sweep or self.sweep, FakeDeployment(model))
         assert model.calls == 0
         return result
 
@@ -103,7 +103,7 @@ def finish(folder: Path, patch: pytest.MonkeyPatch, model: FakeModel) -> Finishe
     patch.setattr(answering, "finished_cell", finished_cell)
     patch.setattr(cell_files, "score_rows", score_rows)
     sweep = demo_sweep(folder, CONFIG)
-    (result,) = go(sweep, FakeBackends(model))
+    (result,) = go(sweep, FakeDeployment(model))
     assert scored
     return Finished(sweep, outputs[0], result, scored, patch)
 

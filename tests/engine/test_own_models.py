@@ -15,12 +15,11 @@ from host_runs import environment, require_host
 from vlmeval_findit.benchmarks import parse
 from vlmeval_findit.cli import main
 from vlmeval_findit.engine import (
-    CallOptions,
     CancelToken,
     LateBackend,
-    OwnModels,
     WorkItem,
     WorkResult,
+    deployment_of,
 )
 from vlmeval_findit.models import ModelEntry, local_names
 
@@ -41,10 +40,6 @@ status = main(sys.argv[1:])
 print([name for name in ("vlmeval", "torch", "transformers") if name in sys.modules])
 sys.exit(status)
 """
-
-
-def no_host() -> Any:
-    raise AssertionError("the host is needed for calls only")
 
 
 def shipped(name: str = "FindIt-Nano") -> str:
@@ -94,17 +89,15 @@ ENTRIES = [
 @pytest.mark.parametrize("entry", ENTRIES, ids=str)
 def test_a_model_is_known_as_the_host_would_make_it(entry: ModelEntry) -> None:
     require_host()
-    from vlmeval_findit.host import VLMEvalKitBackends
+    from vlmeval_findit.host import made_in_vlmevalkit
 
-    host = VLMEvalKitBackends(CallOptions())
-    own = OwnModels(no_host)
+    own = deployment_of(entry)
     said = []
-    for factory in (host, own):
+    for known in (made_in_vlmevalkit(own), own):
         try:
-            factory.check(entry)
-            settings = dict(factory.settings(entry))
-            described = [factory.describe(entry, variant) for variant in QUESTIONS]
-            said.append((settings, described, dict(factory.version)))
+            known.check()
+            described = [known.describe(variant) for variant in QUESTIONS]
+            said.append((dict(known.key()), described, dict(known.version)))
         except ValueError as error:
             said.append(str(error))
     assert said[0] == said[1]
@@ -123,7 +116,7 @@ def test_a_model_is_known_as_the_host_would_make_it(entry: ModelEntry) -> None:
 )
 def test_what_cannot_be_asked_is_refused_without_the_host(entry: ModelEntry, why: str) -> None:
     with pytest.raises(ValueError, match=why):
-        OwnModels(no_host).check(entry)
+        deployment_of(entry).check()
 
 
 # --- made for the first call ----------------------------------------------------------------------

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from engine_fakes import FakeBackends, FakeModel, Silent, assert_answered_once, demo_sweep, go
+from engine_fakes import FakeDeployment, FakeModel, Silent, assert_answered_once, demo_sweep, go
 from hanging_sweep import QUICK, RAY_REPLICAS, hanging, stop_line
 from paths import python_path
 
@@ -66,7 +66,7 @@ def test_it_listens_on_this_machine_alone_and_leaves_nothing(
             handlers.append(signal.getsignal(signal.SIGTERM))
             super().answered(answers)
 
-    host = FakeBackends(None, lambda _: RayBackend(lambda: GenerateClient(FakeModel()), TWO))
+    host = FakeDeployment(None, lambda _: RayBackend(lambda: GenerateClient(FakeModel()), TWO))
     go(demo_sweep(tmp_path, SMALL), host, watcher=Watching())
     assert heard == {"127.0.0.1"}
     assert set(handlers) == {before[1]}, "Ray's own handler of SIGTERM ends the process at once"
@@ -112,6 +112,6 @@ def test_signals_end_it_and_no_answer_is_lost(number: int, times: int, short_tmp
     assert run.answered() == answered
     assert run.asked() == begun, "nothing else began"
     model = FakeModel()
-    go(demo_sweep(short_tmp), FakeBackends(model))
+    go(demo_sweep(short_tmp), FakeDeployment(model))
     assert model.calls == 100 - answered
     assert_answered_once(short_tmp / "calls.jsonl", 100)

@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 from engine_fakes import (
-    FakeBackends,
+    FakeDeployment,
     FakeModel,
     Silent,
     assert_answered_once,
@@ -161,7 +161,7 @@ class Run:
         self.watcher = Silent()
         client = partial(load, behaviours, self.marks)
         options = CallOptions(**inference)
-        self._host = FakeBackends(None, lambda _: RayBackend(client, options))
+        self._host = FakeDeployment(None, lambda _: RayBackend(client, options))
 
     def go(self) -> Run:
         go(demo_sweep(self.folder), self._host, watcher=self.watcher)
@@ -177,7 +177,7 @@ def undisturbed(lmu_data: Path, tmp_path_factory: pytest.TempPathFactory) -> dic
     folder = tmp_path_factory.mktemp("alone")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("LMUData", str(lmu_data))
-        go(demo_sweep(folder), FakeBackends(FakeModel()))
+        go(demo_sweep(folder), FakeDeployment(FakeModel()))
     return files(folder / "out")
 
 

@@ -5,16 +5,15 @@ from __future__ import annotations
 import os
 import sys
 import threading
-from collections import defaultdict
 from pathlib import Path
 from types import FrameType
 from typing import Any
 
 from chat_server import ChatServer, completion, in_turn
-from engine_fakes import Silent, demo_sweep
+from engine_fakes import Silent, demo_sweep, deployments, servers
 from paths import ROOT
 
-from vlmeval_findit.engine import CallOptions, CancelToken, Journal, Plan, ServerBackends
+from vlmeval_findit.engine import CancelToken, Journal, Plan
 from vlmeval_findit.sweeps import run_sweep
 
 SWEEP = """
@@ -52,13 +51,13 @@ class Way:
 def test_a_call_visits_few_files(tmp_path: Path) -> None:
     way = Way()
     with ChatServer(in_turn(completion("[1, 2, 3, 4]"))) as server:
-        backends = ServerBackends([server.url], CallOptions(threads=1))
-        factories = defaultdict(lambda: backends)
+        sweep = demo_sweep(tmp_path, SWEEP)
+        asked = deployments(sweep, servers(server.url, threads=1))
         before = sys.getprofile()
         threading.setprofile(way)
         sys.setprofile(way)
         try:
-            run_sweep(demo_sweep(tmp_path, SWEEP), factories, Silent(), CancelToken())
+            run_sweep(sweep, asked, Silent(), CancelToken())
         finally:
             sys.setprofile(before)
             threading.setprofile(None)

@@ -12,7 +12,7 @@ from chat_server import Answer, Asked, ChatServer, completion, error, in_turn
 from host_runs import RUN_FINDIT, environment, metric_values, predictions, replies, run
 from perfect_answers import content, perfect_answers
 
-from vlmeval_findit.engine import CallOptions
+from vlmeval_findit.engine import Asking, CallOptions, deployment_of
 from vlmeval_findit.models import Budget, ModelEntry, to_host_message
 
 pytestmark = pytest.mark.host
@@ -92,27 +92,27 @@ def test_the_engine_has_a_backend_for_each_kind_of_model(
     registered: dict[str, Any], keyed: pytest.MonkeyPatch
 ) -> None:
     from vlmeval_findit.engine import HttpBackend, LocalBackend
-    from vlmeval_findit.host import VLMEvalKitBackends
+    from vlmeval_findit.host import VLMEvalKitModel
 
     budget = Budget(1.0)
-    host = VLMEvalKitBackends(CallOptions(timeout=5.0), budget=budget)
-    backend = host.backend(ModelEntry(MODEL))
+    asking = Asking(calls=CallOptions(timeout=5.0), budget=budget)
+    backend = deployment_of(ModelEntry(MODEL), asking).backend()
     assert isinstance(backend, HttpBackend)
     assert (backend.service.budget, backend.service.timeout) == (budget, 5.0)
-    assert isinstance(host.backend(ModelEntry("FullImage")), LocalBackend)
-    host.check(ModelEntry(MODEL, {"max_new_tokens": 64}))
+    assert isinstance(VLMEvalKitModel(ModelEntry("FullImage")).backend(), LocalBackend)
+    deployment_of(ModelEntry(MODEL, {"max_new_tokens": 64})).check()
     for name, settings, why in (
         (MODEL, {"max_tokens": "64"}, "whole number"),
         (MODEL, {"top_p": 1}, "unknown setting 'top_p'"),
         ("FullImage", {"max_new_tokens": 64}, "unexpected keyword"),
     ):
         with pytest.raises(ValueError, match=f"line 7: settings of {name}: .*{why}"):
-            host.check(ModelEntry(name, settings, where="s.yaml, line 7: "))
+            deployment_of(ModelEntry(name, settings, where="s.yaml, line 7: ")).check()
     # The costs of VLMEvalKit's own models are not known.
     theirs = next(n for n, maker in registered.items() if "GPT4o" in n and hasattr(maker, "func"))
-    VLMEvalKitBackends(CallOptions()).check(ModelEntry(theirs))
+    VLMEvalKitModel(ModelEntry(theirs)).check()
     with pytest.raises(ValueError, match="costs is not known"):
-        host.check(ModelEntry(theirs))
+        VLMEvalKitModel(ModelEntry(theirs), asking).check()
 
 
 # --- whole runs -----------------------------------------------------------------------------------

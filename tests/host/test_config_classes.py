@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from vlmeval_findit.benchmarks import parse
-from vlmeval_findit.engine import ApiSettings, chat_of
-from vlmeval_findit.models import Budget, ModelEntry
+from vlmeval_findit.engine import ApiSettings, Deployment
+from vlmeval_findit.models import Budget
 from vlmeval_findit.protocol import text
 
 pytestmark = pytest.mark.host
@@ -19,24 +19,25 @@ VARIANT = parse("FindIt_Pascal_xyxy_json_bbox_2d")
 BUDGET = Budget(1.5)
 
 
-def _body(servers: Any, entry: ModelEntry) -> Mapping[str, Any]:
-    return chat_of(entry).request((text("where?"),), VARIANT, ()).body
+def _body(deployment: Deployment) -> Mapping[str, Any]:
+    assert deployment.chat is not None
+    return deployment.chat.request((text("where?"),), VARIANT, ()).body
 
 
 # An unusual value of each setting, and how what a class makes of it has it
-FOUND: Mapping[str, tuple[Any, Callable[[Any, ModelEntry], Any]]] = {
-    "retry": (9, lambda servers, entry: servers.policy.attempts),
-    "timeout": (77.0, lambda servers, entry: servers.inference.timeout),
-    "max_usd": (3.5, lambda servers, entry: servers.budget.limit),
-    "budget": (BUDGET, lambda servers, entry: servers.budget),
-    "max_new_tokens": (77, lambda servers, entry: _body(servers, entry)["max_tokens"]),
-    "temperature": (0.7, lambda servers, entry: _body(servers, entry)["temperature"]),
-    "prices": ("given prices 1/2", lambda servers, entry: entry.prices.source),
+FOUND: Mapping[str, tuple[Any, Callable[[Deployment], Any]]] = {
+    "retry": (9, lambda it: it.asking.policy.attempts),
+    "timeout": (77.0, lambda it: it.asking.calls.timeout),
+    "max_usd": (3.5, lambda it: it.asking.budget.limit),
+    "budget": (BUDGET, lambda it: it.asking.budget),
+    "max_new_tokens": (77, lambda it: _body(it)["max_tokens"]),
+    "temperature": (0.7, lambda it: _body(it)["temperature"]),
+    "prices": ("given prices 1/2", lambda it: it.entry.prices.source),
 }
 IN_KEYS = ("max_new_tokens", "temperature")
 
 
-def made(kind: str, **settings: Any) -> tuple[Any, ModelEntry]:
+def made(kind: str, **settings: Any) -> Deployment:
     import vlmeval.api
 
     from vlmeval_findit.host import register
@@ -48,8 +49,8 @@ def made(kind: str, **settings: Any) -> tuple[Any, ModelEntry]:
     else:
         known = {"served": "x", "like": "GPT-5.4", "key": "k"}
         model = vlmeval.api.FindItProvider("Mine", "openai", **known, **priced)
-    servers, entry = model.asked
-    return servers, entry
+    deployment: Deployment = model.asked
+    return deployment
 
 
 @pytest.mark.parametrize("kind", ["FindItServer", "FindItProvider"])
@@ -57,11 +58,11 @@ def made(kind: str, **settings: Any) -> tuple[Any, ModelEntry]:
 def test_a_setting_reaches_what_asks(kind: str, name: str) -> None:
     value, found = FOUND[name]
     given = (1.0, 2.0) if name == "prices" else value
-    servers, entry = made(kind, **{name: given})
-    assert found(servers, entry) == value
+    deployment = made(kind, **{name: given})
+    assert found(deployment) == value
     if name in IN_KEYS:
-        assert servers.settings(entry)[name] == value
-        assert servers.describe(entry, VARIANT).answering.settings[name] == value
+        assert deployment.key()[name] == value
+        assert deployment.describe(VARIANT).answering.settings[name] == value
 
 
 def test_every_setting_has_a_row() -> None:

@@ -16,24 +16,24 @@ import pytest
 from engine_fakes import (
     CALLS,
     CONFIG,
-    FakeBackends,
+    FakeDeployment,
     Killed,
     demo_sweep,
-    for_all_models,
+    deployments,
     go,
     records,
 )
 
 from vlmeval_findit.benchmarks import parse
-from vlmeval_findit.benchmarks.findit import FindItVariant
 from vlmeval_findit.cli import results_of
 from vlmeval_findit.data import load_dataset
 from vlmeval_findit.engine import Backend, LocalBackend, ThreadedBackend
-from vlmeval_findit.models import GenerateClient, ModelEntry, answer_from
+from vlmeval_findit.models import GenerateClient, answer_from
 from vlmeval_findit.protocol import (
     FAILED_ANSWER,
     Batch,
     CallResult,
+    DatasetVariant,
     Described,
     ReplyRecord,
     StopReason,
@@ -89,7 +89,7 @@ def test_whatever_a_client_does_is_a_failed_answer(
     does: Callable[[], Any], error: str, backend: Any, tmp_path: Path
 ) -> None:
     client = Asking(lambda number: does() if number % 10 == 0 else CallResult("[1]"))
-    results = go(demo_sweep(tmp_path), FakeBackends(client, backend))
+    results = go(demo_sweep(tmp_path), FakeDeployment(client, backend))
     stored = list(records(tmp_path / "calls.jsonl"))
     assert len(stored) == client.calls == CALLS
     failed = [record["error"] for record in stored if record["error"]]
@@ -102,7 +102,7 @@ def test_what_ends_a_thread_ends_the_sweep(tmp_path: Path) -> None:
         raise Killed
 
     with pytest.raises(Killed):
-        go(demo_sweep(tmp_path), FakeBackends(Asking(die), threads))
+        go(demo_sweep(tmp_path), FakeDeployment(Asking(die), threads))
 
 
 @each_backend
@@ -115,12 +115,12 @@ def test_images_that_cannot_be_read_any_more_are_failed_calls(
     lost = min(path for path in images.rglob("*") if path.is_file())
     away = tmp_path / "away"
 
-    class Unlucky(FakeBackends):
-        def describe(self, entry: ModelEntry, variant: FindItVariant) -> Described:
+    class Unlucky(FakeDeployment):
+        def describe(self, variant: DatasetVariant) -> Described:
             # Asked when all images were looked at and none was read yet.
             if lost.exists():
                 lost.rename(away)
-            return super().describe(entry, variant)
+            return super().describe(variant)
 
     client, again = Asking(), Asking()
     results = go(demo_sweep(tmp_path, ONE_CELL), Unlucky(client, backend))
@@ -128,7 +128,7 @@ def test_images_that_cannot_be_read_any_more_are_failed_calls(
     assert 19 - client.calls == sum(result.failed for result in results) == len(errors) > 0
     assert all("an image cannot be read: [Errno 2] No such file" in error for error in errors)
     away.rename(lost)
-    go(demo_sweep(tmp_path, ONE_CELL), FakeBackends(again, local))
+    go(demo_sweep(tmp_path, ONE_CELL), FakeDeployment(again, local))
     assert again.calls == len(errors), "they are asked again when they are back"
 
 
@@ -143,7 +143,7 @@ def stop_at(last: int, stop: StopReason) -> Asking:
 def test_a_model_may_end_its_run(stop: StopReason, backend: Any, tmp_path: Path) -> None:
     client, again = stop_at(50, stop), Asking()
     with pytest.raises(UnfinishedError) as unfinished:
-        go(demo_sweep(tmp_path), FakeBackends(client, backend))
+        go(demo_sweep(tmp_path), FakeDeployment(client, backend))
     assert str(unfinished.value) == f"FullImage: stopped, {stop.value}: HTTP 401: no such key"
     assert unfinished.value.spent == (stop is StopReason.SPENT)
     errors = [record["error"] for record in records(tmp_path / "calls.jsonl")]
@@ -153,7 +153,7 @@ def test_a_model_may_end_its_run(stop: StopReason, backend: Any, tmp_path: Path)
     finished = sorted((tmp_path / "out").rglob("*_score.csv"))
     names = [f"{result.path.stem}_score.csv" for result in unfinished.value.results]
     assert names == [path.name for path in finished]
-    assert len(go(demo_sweep(tmp_path), FakeBackends(again, local))) == 8
+    assert len(go(demo_sweep(tmp_path), FakeDeployment(again, local))) == 8
     assert again.calls == CALLS - 49
 
 
@@ -206,11 +206,11 @@ def test_a_model_here_that_only_fails_alike_ends_its_run(
     client = GenerateClient(model, runs_here=runs_here)
     sweep = demo_sweep(tmp_path, ONE_CELL)
     if not ends:
-        (result,) = go(sweep, FakeBackends(client, local))
+        (result,) = go(sweep, FakeDeployment(client, local))
         assert 0 < result.failed <= 19
         return
     with pytest.raises(UnfinishedError, match=f"FullImage: stopped, no further .*: {EQUAL}") as end:
-        go(sweep, FakeBackends(client, local))
+        go(sweep, FakeDeployment(client, local))
     assert FAILED_ANSWER not in str(end.value)
     assert end.value.results == []
     asked = {tuple(record["image_sha256"]) for record in records(tmp_path / "calls.jsonl")}
@@ -237,14 +237,14 @@ def test_failures_over_few_images_do_not_end_a_run() -> None:
 def test_an_unloadable_model_is_named_and_others_go_on(
     backend: Any, error: BaseException, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    class Both(FakeBackends):
-        def backend(self, entry: ModelEntry) -> Backend:
-            load = Mock(side_effect=error) if entry.name == "FullImage" else Asking
+    class Both(FakeDeployment):
+        def backend(self) -> Backend:
+            load = Mock(side_effect=error) if self.name == "FullImage" else Asking
             return LocalBackend(load) if backend is local else ThreadedBackend(load, 2)
 
     sweep = demo_sweep(tmp_path, CONFIG.replace("FullImage", "[FullImage, FindIt-Nano]"))
     results, status = results_of(
-        partial(run_sweep, sweep, for_all_models(Both(None))), sweep.journal
+        partial(run_sweep, sweep, deployments(sweep, Both(None))), sweep.journal
     )
     assert status == 1
     assert [result.model for result in results] == ["FindIt-Nano"] * 8
@@ -264,7 +264,7 @@ stages:
 """
     client = stop_at(3, StopReason.HOPELESS)
     with pytest.raises(UnfinishedError):
-        go(demo_sweep(tmp_path, stages), FakeBackends(client, local))
+        go(demo_sweep(tmp_path, stages), FakeDeployment(client, local))
     assert client.calls == 3
 
 
@@ -281,7 +281,7 @@ def test_a_failure_carries_its_record_to_the_predictions(tmp_path: Path) -> None
     ]
     answers = [CallResult("", extra, error="HTTP 504: too late") for extra in extras]
     client = Asking(lambda number: answers[number - 1] if number <= 4 else CallResult("[1]"))
-    (result,) = go(demo_sweep(tmp_path, ONE_CELL), FakeBackends(client, local))
+    (result,) = go(demo_sweep(tmp_path, ONE_CELL), FakeDeployment(client, local))
     assert result.failed == 4
     stored = list(records(tmp_path / "calls.jsonl"))[:4]
     assert [record["extra_records"] for record in stored] == extras
@@ -309,7 +309,7 @@ endless.append(endless)
 def test_a_record_of_any_type_does_not_cost_the_reply(extra: Any, tmp_path: Path) -> None:
     said = " [1,\u2028\r\n2]\ud83d\0\t"
     client = Asking(lambda number: CallResult(said, extra))
-    (result,) = go(demo_sweep(tmp_path, ONE_CELL), FakeBackends(client, local))
+    (result,) = go(demo_sweep(tmp_path, ONE_CELL), FakeDeployment(client, local))
     assert [reply.text for reply in read_predictions(result.path)] == [said] * 19
 
     def strict(constant: str) -> None:

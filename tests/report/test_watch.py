@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from engine_fakes import FakeBackends, FakeModel, demo_sweep, go
+from engine_fakes import FakeDeployment, FakeModel, demo_sweep, go
 from paths import ROOT
 from report_browser import NEEDS_CHROMIUM, start_browser
 from waits import until
@@ -43,7 +43,7 @@ def files_of(folder: Path) -> SweepFiles:
 
 
 def run(folder: Path, on_call: Callable[[int, str], None] | None = None, **fields: Any) -> None:
-    go(demo_sweep(folder, SWEEP, **fields), FakeBackends(FakeModel(on_call)))
+    go(demo_sweep(folder, SWEEP, **fields), FakeDeployment(FakeModel(on_call)))
 
 
 def run_and_read(

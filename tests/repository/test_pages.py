@@ -20,7 +20,7 @@ from pages import PAGES, blocks, commands
 
 from vlmeval_findit.benchmarks import parse, resembles_dataset_name
 from vlmeval_findit.cli import ROOT as FINDIT
-from vlmeval_findit.cli import all_models
+from vlmeval_findit.engine import all_models
 from vlmeval_findit.models import find_model
 from vlmeval_findit.reproduction import CAUSES
 

@@ -18,8 +18,15 @@ from fake_program import Machine
 from waits import until
 
 from vlmeval_findit.benchmarks.findit import parse
-from vlmeval_findit.cli import USED_BY, Access
-from vlmeval_findit.engine import HttpService, ServedModel, served_model
+from vlmeval_findit.cli import users_of
+from vlmeval_findit.engine import (
+    AtServer,
+    Deployment,
+    HttpService,
+    Served,
+    ServedModel,
+    served_model,
+)
 from vlmeval_findit.models import MODELS, NEEDED_FIELDS, ChatModel, Endpoint, ModelEntry, chat_model
 from vlmeval_findit.serving import PROGRAMS, LocalServers, ServeOptions, flag_of
 
@@ -123,35 +130,31 @@ def test_a_program_that_prints_no_help_is_warned_of(
 # --- advice ---------------------------------------------------------------------------------------
 
 
-def _chats(machine: Machine) -> Iterator[tuple[ChatModel, Access]]:
+def _chats(machine: Machine) -> Iterator[tuple[ChatModel, type[Deployment]]]:
     """Return every row as each program serves it, and as a server of others is asked."""
     for row in ROWS:
         for program in PROGRAMS:
             if not _refusal(row, program, machine):
-                yield asked_as(row, program, machine, temperature=0.5).chat(), Access.SERVED
+                yield asked_as(row, program, machine, temperature=0.5).chat(), Served
         fields = {name: {"a": 1} for name in NEEDED_FIELDS}
-        yield chat_model(NAME, space="pixels", like=row, fields=fields), Access.SERVER
-    yield chat_model("Qwen3-VL-nothink", space="pixels", like="Qwen3-VL"), Access.SERVER
+        yield chat_model(NAME, space="pixels", like=row, fields=fields), AtServer
+    yield chat_model("Qwen3-VL-nothink", space="pixels", like="Qwen3-VL"), AtServer
 
 
 def test_advice_names_no_needed_field_and_no_refused_flag(machine: Machine) -> None:
     looked = set()
-    for chat, access in _chats(machine):
+    for chat, kind in _chats(machine):
         (variant, *_) = VARIANTS
         body = chat.request((), variant).body
         for name in body.keys() - fake_program.OPENAI_FIELDS | {"temperature"}:
             why = _advice(chat, name)
             (hint,) = re.findall(rf"it does not take {name} \((.*)\)$", why)
-            assert ("is not sent" in hint) == (
-                access is Access.SERVER and name not in NEEDED_FIELDS
-            )
+            assert ("is not sent" in hint) == (kind is AtServer and name not in NEEDED_FIELDS)
             for flag in re.findall(r"--[a-z-]+", hint):
                 key = flag.removeprefix("--").replace("-", "_")
-                assert access in USED_BY.get(key, ()) or flag == flag_of(name) or key == "serve"
-            looked.add((access, name))
-    assert looked >= {
-        (access, name) for access in (Access.SERVED, Access.SERVER) for name in NEEDED_FIELDS
-    }
+                assert kind in users_of(key) or flag == flag_of(name) or key == "serve"
+            looked.add((kind, name))
+    assert looked >= {(kind, name) for kind in (Served, AtServer) for name in NEEDED_FIELDS}
 
 
 def _advice(chat: ChatModel, name: str) -> str:
@@ -166,16 +169,18 @@ def _advice(chat: ChatModel, name: str) -> str:
 
 
 @pytest.mark.parametrize(
-    ("access", "hint"),
+    ("kind", "hint"),
     [
-        (Access.SERVED, "add --serve-args '--trust-request-mm-kwargs'"),
-        (Access.SERVER, "start the server with --trust-request-mm-kwargs (vllm)"),
+        (Served, "add --serve-args '--trust-request-mm-kwargs'"),
+        (AtServer, "start the server with --trust-request-mm-kwargs (vllm)"),
     ],
 )
-def test_bounds_that_are_refused_name_the_flag(access: Access, hint: str, machine: Machine) -> None:
+def test_bounds_that_are_refused_name_the_flag(
+    kind: type[Deployment], hint: str, machine: Machine
+) -> None:
     bounds = {"mm_processor_kwargs": {"min_pixels": 3136}}
     asked = {
-        Access.SERVED: asked_as("Qwen3-VL", "vllm", machine).chat(),
-        Access.SERVER: chat_model("Qwen3-VL", fields=bounds),
+        Served: asked_as("Qwen3-VL", "vllm", machine).chat(),
+        AtServer: chat_model("Qwen3-VL", fields=bounds),
     }
-    assert hint in _advice(asked[access], "mm_processor_kwargs")
+    assert hint in _advice(asked[kind], "mm_processor_kwargs")

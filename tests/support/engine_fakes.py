@@ -4,23 +4,26 @@ from __future__ import annotations
 
 import json
 import re
-from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from copy import copy
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from vlmeval_findit.benchmarks.findit import FindItVariant
 from vlmeval_findit.engine import (
+    Asking,
+    AtServer,
     Backend,
+    CallOptions,
     CancelToken,
+    Deployment,
     JournalView,
     LocalBackend,
     PlannedCalls,
     ThreadedBackend,
 )
 from vlmeval_findit.models import GenerateClient, ModelEntry
-from vlmeval_findit.protocol import Answering, CallResult, Described
+from vlmeval_findit.protocol import Answering, CallResult, DatasetVariant, Described
 from vlmeval_findit.scoring import CellResult
 from vlmeval_findit.sweeps import Sweep, parse_sweep, run_sweep
 
@@ -65,34 +68,63 @@ def reply_to(message: Message, dataset: str) -> str:
     return f"object: [10, 20, {size}, 900] \ud83d" if "text" in dataset else f"[1, {size}]"
 
 
-class FakeBackends:
-    """A host of a model object, whatever its name in the sweep."""
+class FakeDeployment(Deployment):
+    """A model object that answers for every model of a sweep, whatever its name."""
+
+    called = "a fake"
 
     def __init__(self, model: Any, backend: Callable[[Any], Any] | None = None) -> None:
-        self._model = model
-        self._backend = backend or (lambda model: LocalBackend(lambda: GenerateClient(model)))
+        super().__init__(ModelEntry("Nobody"))
+        self.__dict__["model"] = model
+        self.__dict__["make"] = backend or _local
 
-    def check(self, entry: ModelEntry) -> None:
+    def of(self, entry: ModelEntry) -> FakeDeployment:
+        """Return it for a model of a sweep."""
+        made = copy(self)
+        made.__dict__["entry"] = entry
+        return made
+
+    def check(self) -> None:
         pass
 
-    def settings(self, entry: ModelEntry) -> Mapping[str, Any]:
-        return entry.settings
+    def key(self) -> Mapping[str, Any]:
+        return self.entry.settings
 
-    def describe(self, entry: ModelEntry, variant: FindItVariant) -> Described:
-        return Described(Answering("FakeModel", settings=dict(entry.settings)), None)
+    def describe(self, variant: DatasetVariant) -> Described:
+        return Described(Answering("FakeModel", settings=dict(self.entry.settings)), None)
 
-    def on_this_machine(self, entry: ModelEntry, answering: Answering) -> Answering:
-        return answering
+    @property
+    def version(self) -> Mapping[str, str]:
+        return {"a host": "1"}
 
-    version: Mapping[str, str] = {"a host": "1"}
-
-    def backend(self, entry: ModelEntry) -> Backend:
-        return self._backend(self._model)
+    def backend(self) -> Backend:
+        return self.make(self.model)
 
 
-def for_all_models(host: Any) -> dict[str, Any]:
-    """Return the same host for all models."""
-    return defaultdict(lambda: host)
+def _local(model: Any) -> Backend:
+    return LocalBackend(lambda: GenerateClient(model))
+
+
+@dataclass(frozen=True)
+class Servers:
+    """Servers that answer for every model of a sweep."""
+
+    url: str
+    asking: Asking = field(default_factory=Asking)
+
+    def of(self, entry: ModelEntry) -> Deployment:
+        """Return them for a model of a sweep."""
+        return AtServer(replace(entry, base_url=self.url), self.asking)
+
+
+def servers(url: str, **calls: Any) -> Servers:
+    """Return servers that are asked with options of calls."""
+    return Servers(url, Asking(calls=CallOptions(**calls)))
+
+
+def deployments(sweep: Sweep, host: Any) -> list[Deployment]:
+    """Return the same host for all models of a sweep."""
+    return [host.of(entry) for entry in sweep.models]
 
 
 def threaded(threads: int) -> Callable[[Any], ThreadedBackend]:
@@ -144,7 +176,7 @@ def go(
     watcher: Silent | None = None,
 ) -> list[CellResult]:
     """Run a sweep in this process."""
-    return run_sweep(sweep, for_all_models(host), watcher or Silent(), stop or CancelToken())
+    return run_sweep(sweep, deployments(sweep, host), watcher or Silent(), stop or CancelToken())
 
 
 def files(work_dir: Path) -> dict[str, str]:

@@ -18,11 +18,11 @@ from pathlib import Path
 from typing import Any
 
 from chat_server import ChatServer, completion
-from engine_fakes import FakeBackends, Message, demo_sweep, for_all_models, records
+from engine_fakes import FakeDeployment, Message, demo_sweep, deployments, records, servers
 from paths import SUPPORT, python_path
 
 from vlmeval_findit.cli import run_and_print
-from vlmeval_findit.engine import CallOptions, LocalBackend, ServerBackends, ThreadedBackend
+from vlmeval_findit.engine import CallOptions, LocalBackend, ThreadedBackend
 from vlmeval_findit.models import GenerateClient
 
 QUICK, THREADS, RAY_REPLICAS = 5, 3, 2
@@ -50,8 +50,8 @@ class Hanging:
 def host(kind: str, folder: Path, url: str) -> Any:
     """Return the host of a sweep; ``url`` is of a server that hangs."""
     if kind == "http":
-        return ServerBackends([url], CallOptions(threads=THREADS))
-    return FakeBackends(None, lambda _: backend(kind, folder))
+        return servers(url, threads=THREADS)
+    return FakeDeployment(None, lambda _: backend(kind, folder))
 
 
 def backend(kind: str, folder: Path) -> Any:
@@ -137,5 +137,6 @@ def stop_line(sweep: Sweep) -> str:
 
 if __name__ == "__main__":
     folder = Path(sys.argv[2])
-    factories = for_all_models(host(sys.argv[1], folder, sys.argv[3]))
-    sys.exit(run_and_print(demo_sweep(folder), factories, folder / "best.yaml"))
+    sweep = demo_sweep(folder)
+    asked = deployments(sweep, host(sys.argv[1], folder, sys.argv[3]))
+    sys.exit(run_and_print(sweep, asked, folder / "best.yaml"))

@@ -9,9 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from engine_fakes import FakeBackends, FakeModel, demo_sweep, go, records
+from engine_fakes import FakeDeployment, FakeModel, demo_sweep, go, records
 
-from vlmeval_findit.benchmarks.findit import FindItVariant
 from vlmeval_findit.engine import (
     CancelToken,
     CellBuilder,
@@ -19,8 +18,13 @@ from vlmeval_findit.engine import (
     merge_predictions,
     prepare_output,
 )
-from vlmeval_findit.models import ModelEntry
-from vlmeval_findit.protocol import Answering, Described, IdentityError, settings_from
+from vlmeval_findit.protocol import (
+    Answering,
+    DatasetVariant,
+    Described,
+    IdentityError,
+    settings_from,
+)
 from vlmeval_findit.scoring import open_predictions
 from vlmeval_findit.storage import PredictionError, read_identity
 from vlmeval_findit.sweeps import Sweep, stage_variants
@@ -55,15 +59,15 @@ OURS = replace(
 )
 
 
-class Servers(FakeBackends):
+class Servers(FakeDeployment):
     """A host whose answers come from somewhere."""
 
     def __init__(self, model: Any, who: Answering) -> None:
         super().__init__(model)
-        self._who = who
+        self.__dict__["who"] = who
 
-    def describe(self, entry: ModelEntry, variant: FindItVariant) -> Described:
-        return Described(self._who, None)
+    def describe(self, variant: DatasetVariant) -> Described:
+        return Described(self.who, None)
 
 
 def refusing(number: int, text: str) -> None:

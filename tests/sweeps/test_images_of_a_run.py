@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from chat_server import Asked, ChatServer, completion
 from custom_data import data_folder
-from engine_fakes import FakeBackends, FakeModel, demo_sweep, go, records
+from engine_fakes import FakeDeployment, FakeModel, demo_sweep, go, records
 from PIL import Image, ImageDraw
 
 from vlmeval_findit.cli import main
@@ -97,7 +97,7 @@ def row_contents(folder: Path) -> list[Mapping[str, str]]:
 
 
 def test_predictions_and_details_say_which_are_transparent(icons: str, tmp_path: Path) -> None:
-    go(sweep(tmp_path), FakeBackends(FakeModel()))
+    go(sweep(tmp_path), FakeDeployment(FakeModel()))
     shown = {
         name: content for row in row_contents(tmp_path / "out") for name, content in row.items()
     }
@@ -112,7 +112,7 @@ def as_of_1_0(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Answer all rows as version 1.0 did, which knew nothing of transparency."""
     with monkeypatch.context() as patch:
         patch.setattr(calls, "content_of", file_sha256)
-        go(sweep(folder), FakeBackends(FakeModel()))
+        go(sweep(folder), FakeDeployment(FakeModel()))
     (path,) = [p for p in (folder / "out").rglob("*_json.json") if "_FindIt_" in p.name]
     rows = json.loads(path.read_text())
     for row in rows:
@@ -139,7 +139,7 @@ def test_answers_of_1_0_about_transparent_images_are_asked_again(
     if not journal:
         (tmp_path / "calls.jsonl").unlink()
     model = FakeModel()
-    go(sweep(tmp_path), FakeBackends(model))
+    go(sweep(tmp_path), FakeDeployment(model))
     again = [row for row in row_contents(tmp_path / "out") if any("+" in c for c in row.values())]
     assert model.calls == len(again) == 3
     assert "3 rows show transparent images, which are laid on white now" in caplog.text
@@ -152,10 +152,10 @@ def test_a_call_whose_image_changes_fails_and_is_asked_again(icons: str, tmp_pat
             Image.new("RGB", (80, 80), "blue").save(tmp_path / "icons" / "photo.jpg")
 
     imported_by_1_0(tmp_path)
-    go(sweep(tmp_path), FakeBackends(FakeModel(change)))
+    go(sweep(tmp_path), FakeDeployment(FakeModel(change)))
     failed = [record for record in records(tmp_path / "calls.jsonl") if record["error"]]
     path = tmp_path / "icons" / "photo.jpg"
     assert [record["error"] for record in failed] == [f"image changed during the run: {path}"]
     again = FakeModel()
-    go(sweep(tmp_path), FakeBackends(again))
+    go(sweep(tmp_path), FakeDeployment(again))
     assert again.calls == 2, "the first row shows it too, and was answered before"

@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from engine_fakes import FakeBackends, FakeModel, demo_sweep, go
+from engine_fakes import FakeDeployment, FakeModel, demo_sweep, go
 
 from vlmeval_findit.protocol import IdentityError
 from vlmeval_findit.sweeps import Sweep
@@ -29,16 +29,16 @@ def sweep(folder: Path, limit: int | None) -> Sweep:
 def test_they_are_refused_before_anything_is_written(
     tmp_path: Path, before: int | None, now: int | None, words: str
 ) -> None:
-    go(sweep(tmp_path, before), FakeBackends(FakeModel()))
+    go(sweep(tmp_path, before), FakeDeployment(FakeModel()))
     again = replace(sweep(tmp_path, now), work_dir=tmp_path / "other")
     model = FakeModel()
     with pytest.raises(IdentityError, match=words):
-        go(again, FakeBackends(model))
+        go(again, FakeDeployment(model))
     assert not list((tmp_path / "other").rglob("*_FindIt_*"))
 
 
 def test_the_same_limit_goes_on_in_another_folder(tmp_path: Path) -> None:
-    go(sweep(tmp_path, 64), FakeBackends(FakeModel()))
+    go(sweep(tmp_path, 64), FakeDeployment(FakeModel()))
     again = replace(sweep(tmp_path, 64), work_dir=tmp_path / "other")
-    go(again, FakeBackends(FakeModel()))
+    go(again, FakeDeployment(FakeModel()))
     assert list((tmp_path / "other").rglob("*_score.csv"))

@@ -12,7 +12,7 @@ from chat_server import ChatServer, completion
 from engine_fakes import (
     CALLS,
     CONFIG,
-    FakeBackends,
+    FakeDeployment,
     FakeModel,
     Message,
     assert_answered_once,
@@ -54,7 +54,7 @@ def test_only_new_samples_are_asked(tmp_path: Path) -> None:
         for samples, new in runs:
             before = model.calls
             sweep = demo_sweep(tmp_path / folder, SAMPLED, samples=samples)
-            results = go(sweep, FakeBackends(model))
+            results = go(sweep, FakeDeployment(model))
             assert Counter(r.sample for r in results) == dict.fromkeys(range(1, samples + 1), 8)
             assert model.calls - before == new * CALLS
         assert_answered_once(sweep.journal, 3 * CALLS)

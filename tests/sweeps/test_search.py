@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 import yaml
-from engine_fakes import FakeBackends, FakeModel, Message, demo_sweep, go
+from engine_fakes import FakeDeployment, FakeModel, Message, demo_sweep, go
 from perfect_answers import perfect_answer
 
 from vlmeval_findit.analysis import BestFormats, choose_best_format, write_formats
@@ -61,7 +61,7 @@ def test_the_second_stage_finds_the_key(tmp_path: Path) -> None:
     ):
         (folder := tmp_path / best).mkdir()
         model = Knowing(right)
-        results = go(search(folder), FakeBackends(model))
+        results = go(search(folder), FakeDeployment(model))
         assert choose_best_format(results).format == best
         assert model.calls == (16 + 3) * 8, "bbox_2d at the winner was asked in the first stage"
         assert {result.variant.representation for result in results[16:]} == {best[:4]}
@@ -71,7 +71,7 @@ def test_the_second_stage_finds_the_key(tmp_path: Path) -> None:
 def test_marks_are_asked_of_the_winner_alone(tmp_path: Path) -> None:
     """A third stage: the best format with the object marked in place of a crop."""
     sweep = search(tmp_path, "Demo_insdet", 2, marks=("box", "point"))
-    asked = [result.variant for result in go(sweep, FakeBackends(FakeModel()))]
+    asked = [result.variant for result in go(sweep, FakeDeployment(FakeModel()))]
     assert [variant.mark for variant in asked[:19]] == [None] * 19
     assert [variant.mark for variant in asked[19:]] == ["box", "point"]
     assert replace(asked[19], mark=None) == replace(asked[20], mark=None)
@@ -104,7 +104,7 @@ def test_sweeps_read_the_file_of_a_search(
 ) -> None:
     right = Knowing([BEST, "FindIt_Demo_yxhw_json_bbox_2d"])
     path = tmp_path / "best_formats.yaml"
-    report_formats(go(search(tmp_path, limit=19), FakeBackends(right)), path)
+    report_formats(go(search(tmp_path, limit=19), FakeDeployment(right)), path)
     best = "FullImage: best format on FindIt yxhw_json_bbox_2d (F1@0.5 100.0)"
     printed = capsys.readouterr().out
     assert best in printed
@@ -120,7 +120,9 @@ def test_sweeps_read_the_file_of_a_search(
         low, high = cell["F1@0.5 95 %"]
         assert low <= cell["F1@0.5"] <= high
         assert {"mIoU", "mIoU 95 %", "Adherence", "Adherence 95 %", "rows"} <= cell.keys()
-    built = go(in_best_formats(demo_sweep(tmp_path), BestFormats(path)), FakeBackends(FakeModel()))
+    built = go(
+        in_best_formats(demo_sweep(tmp_path), BestFormats(path)), FakeDeployment(FakeModel())
+    )
     asked = [result.variant.name.removesuffix("_yxhw_json_bbox_2d") for result in built]
     assert asked == ["FindIt_Demo", "FindIt_Demo_multilabel"]
 

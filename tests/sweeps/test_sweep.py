@@ -14,7 +14,7 @@ import pytest
 from engine_fakes import (
     CALLS,
     CONFIG,
-    FakeBackends,
+    FakeDeployment,
     FakeModel,
     Killed,
     Message,
@@ -22,15 +22,16 @@ from engine_fakes import (
     answered_keys,
     assert_answered_once,
     demo_sweep,
+    deployments,
     dying_at,
     files,
-    for_all_models,
     go,
     records,
+    servers,
     threaded,
 )
 
-from vlmeval_findit.benchmarks.findit import FindItVariant, parse
+from vlmeval_findit.benchmarks.findit import parse
 from vlmeval_findit.boxes import SpaceError
 from vlmeval_findit.cli import main, run_and_print
 from vlmeval_findit.engine import (
@@ -38,7 +39,6 @@ from vlmeval_findit.engine import (
     CancelToken,
     DiskFullError,
     LocalBackend,
-    ServerBackends,
     StoppedError,
 )
 from vlmeval_findit.models import GenerateClient, ModelEntry
@@ -48,6 +48,7 @@ from vlmeval_findit.protocol import (
     Batch,
     CallResult,
     CancelledError,
+    DatasetVariant,
     Described,
     IdentityError,
     StopReason,
@@ -71,7 +72,7 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory, lmu_data: Path) -> dic
 def asked(sweep: Sweep) -> int:
     """Run a sweep; return how many calls were made."""
     model = FakeModel()
-    go(sweep, FakeBackends(model))
+    go(sweep, FakeDeployment(model))
     return model.calls
 
 
@@ -94,7 +95,7 @@ def test_a_killed_sweep_goes_on_to_the_same_files(
     for kill in kills:
         model = FakeModel(dying_at(kill))
         try:
-            go(sweep, FakeBackends(model))
+            go(sweep, FakeDeployment(model))
         except Killed:
             model.calls -= 1
         calls += model.calls
@@ -107,7 +108,7 @@ def test_a_killed_sweep_goes_on_to_the_same_files(
     before = sweep.journal.read_bytes()
     watcher = Silent()
     model = FakeModel()
-    go(sweep, FakeBackends(model), watcher=watcher)
+    go(sweep, FakeDeployment(model), watcher=watcher)
     assert (model.calls, watcher.finished) == (0, [CALLS]), "another run asks nothing"
     assert files(sweep.work_dir) == undisturbed
     assert sweep.journal.read_bytes() == before
@@ -128,7 +129,7 @@ def test_failures_are_recorded_retried_and_never_answers(
         if number % 7 == 0:
             raise RuntimeError(f"call {number}\nwent wrong")
 
-    results = go(demo_sweep(tmp_path), FakeBackends(FakeModel(fail)))
+    results = go(demo_sweep(tmp_path), FakeDeployment(FakeModel(fail)))
     failed = [record["error"] for record in records(tmp_path / "calls.jsonl") if record["error"]]
     assert len(failed) == CALLS // 7 == sum(result.failed for result in results)
     assert failed[0] == "RuntimeError: call 7 went wrong"
@@ -145,7 +146,7 @@ def test_the_record_of_a_reply_is_stored(tmp_path: Path) -> None:
         def generate(self, message: Message, dataset: str) -> Any:
             return {"prediction": "[", "extra_records": json.dumps(extra)}
 
-    go(demo_sweep(tmp_path), FakeBackends(Recording()))
+    go(demo_sweep(tmp_path), FakeDeployment(Recording()))
     record = next(records(tmp_path / "calls.jsonl"))
     assert json.loads(record["extra_records"]) == extra
     assert record["model"] == "FullImage"
@@ -191,7 +192,7 @@ def test_a_model_that_is_cancelled_has_not_answered(tmp_path: Path) -> None:
 
     sweep = demo_sweep(tmp_path, inference=CallOptions(batch_size=4, variants=4))
     with pytest.raises(StoppedError):
-        go(sweep, FakeBackends(slow := Slow()), stop=stop)
+        go(sweep, FakeDeployment(slow := Slow()), stop=stop)
     assert_answered_once(sweep.journal, slow.calls)
     assert 0 < slow.calls == CALLS - asked(sweep), "neither the cancelled batch nor its calls"
     assert_answered_once(sweep.journal, CALLS)
@@ -216,7 +217,7 @@ def test_a_full_disk_stops_a_sweep_but_loses_nothing(
     with monkeypatch.context() as patch:
         patch.setattr(os, "write", write)
         with pytest.raises(DiskFullError, match="the disk is full; every reply is stored"):
-            go(demo_sweep(tmp_path), FakeBackends(model, threaded(2)))
+            go(demo_sweep(tmp_path), FakeDeployment(model, threaded(2)))
     assert len(answered_keys(journal)) == model.calls < CALLS
     asked(demo_sweep(tmp_path))
     assert files(tmp_path / "out") == undisturbed
@@ -244,7 +245,7 @@ def test_two_sweeps_cannot_write_the_same_work_dir(tmp_path: Path) -> None:
         raise Killed
 
     with pytest.raises(Killed):
-        go(demo_sweep(tmp_path), FakeBackends(FakeModel(second)))
+        go(demo_sweep(tmp_path), FakeDeployment(FakeModel(second)))
 
 
 def test_unknown_replies_are_not_overwritten(tmp_path: Path) -> None:
@@ -272,15 +273,15 @@ def test_force_sets_the_files_of_another_run_aside_once(tmp_path: Path) -> None:
         assert stored == ["replaced-1"] * 8
 
 
-class Says(FakeBackends):
+class Says(FakeDeployment):
     """A host that says something of its model."""
 
     def __init__(self, model: FakeModel, space: Any = None, **answering: Any) -> None:
         super().__init__(model)
-        self._described = Described(Answering("FakeModel", **answering), space)
+        self.__dict__["described"] = Described(Answering("FakeModel", **answering), space)
 
-    def describe(self, entry: ModelEntry, variant: FindItVariant) -> Described:
-        return self._described
+    def describe(self, variant: DatasetVariant) -> Described:
+        return self.described
 
 
 def test_answers_of_another_run_in_the_journal_are_refused(tmp_path: Path) -> None:
@@ -313,16 +314,17 @@ def test_a_model_that_records_its_space_cannot_be_given_another(
 
 
 def test_servers_take_no_checkpoint() -> None:
-    host = ServerBackends(["http://localhost:8000/v1"], CallOptions())
+    host = servers("http://localhost:8000/v1")
     with pytest.raises(ValueError, match="give their name for it as `served`"):
-        host.check(ModelEntry("Qwen3-VL", checkpoint="/models/mine"))
+        host.of(ModelEntry("Qwen3-VL", checkpoint="/models/mine")).check()
 
 
 # --- the command ----------------------------------------------------------------------------------
 
 
-def status(folder: Path, host: FakeBackends) -> int:
-    return run_and_print(demo_sweep(folder), for_all_models(host), folder / "best.yaml")
+def status(folder: Path, host: FakeDeployment) -> int:
+    sweep = demo_sweep(folder)
+    return run_and_print(sweep, deployments(sweep, host), folder / "best.yaml")
 
 
 def test_failed_calls_are_an_exit_status(
@@ -332,7 +334,7 @@ def test_failed_calls_are_an_exit_status(
         if number == 3:
             raise TimeoutError
 
-    assert status(tmp_path, FakeBackends(FakeModel(fail))) == 1
+    assert status(tmp_path, FakeDeployment(FakeModel(fail))) == 1
     shown = capsys.readouterr()
     # "scored" is what the file of a score calls so: the rows of the table that the run has.
     lines = {line.split()[0]: line.split()[-2:] for line in shown.out.splitlines() if "/" in line}
@@ -342,7 +344,7 @@ def test_failed_calls_are_an_exit_status(
     assert "1 calls failed; run the same command again" in shown.out
     assert "calls 100/100" in shown.err
     assert "failed 1" in shown.err
-    assert status(tmp_path, FakeBackends(FakeModel())) == 0
+    assert status(tmp_path, FakeDeployment(FakeModel())) == 0
 
 
 @pytest.mark.parametrize("marks", ["<plan> </plan>", '["<plan>", "</plan>"]'])
@@ -353,7 +355,7 @@ def test_an_entry_names_the_marks_of_thoughts(marks: str, tmp_path: Path) -> Non
 
     def scored(name: str, model: str) -> dict[str, Any]:
         text = f"models: {model}\ndatasets: Demo\noutputs: text\nrepresentations: xyxy"
-        (result,) = go(demo_sweep(tmp_path / name, text), FakeBackends(Planning()))
+        (result,) = go(demo_sweep(tmp_path / name, text), FakeDeployment(Planning()))
         provenance: dict[str, Any] = json.loads(RunFiles(result.path).provenance.read_text())
         return provenance
 
@@ -371,7 +373,7 @@ def test_a_stopped_model_sets_the_exit_status(
         def ask(self, batch: Batch) -> list[CallResult]:
             return [CallResult("", error="no more", stop=stop)] * len(batch.messages)
 
-    host = FakeBackends(Ending(FakeModel()), lambda client: LocalBackend(lambda: client))
+    host = FakeDeployment(Ending(FakeModel()), lambda client: LocalBackend(lambda: client))
     assert status(tmp_path, host) == ends
     printed = capsys.readouterr().err
     assert f"error: FullImage: stopped, {stop.value}: no more\n" in printed
@@ -382,8 +384,10 @@ def test_the_journal_lies_in_the_named_work_dir(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    factories = for_all_models(FakeBackends(FakeModel()))
-    monkeypatch.setattr("vlmeval_findit.cli.sweep.backends_for", lambda *_: factories)
+    monkeypatch.setattr(
+        "vlmeval_findit.cli.sweep.deployments_for",
+        lambda sweep, *_: deployments(sweep, FakeDeployment(FakeModel())),
+    )
     (tmp_path / "f.yaml").write_text("models: FullImage\ndatasets: Demo\nlimit: 2\n")
     search = "search --model FullImage --space pixels --data Demo --limit 2"
     for command in (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
+from dataclasses import fields, replace
 
 import pytest
 from host_runs import require_host
@@ -11,7 +11,7 @@ from paths import ROOT
 from vlmeval_findit.benchmarks.findit import HOST_CLASSES, formats, release_tables, variants
 from vlmeval_findit.boxes import BOX_KEYS, JSON_KEYS
 from vlmeval_findit.core import ConfigError
-from vlmeval_findit.engine import CallOptions, ServerBackends
+from vlmeval_findit.engine import Asking, AtServer
 from vlmeval_findit.models import MODEL_KEYS, ModelEntry, find_model
 from vlmeval_findit.sweeps import SweepFile, parse_sweep, read_sweep
 
@@ -131,17 +131,18 @@ def test_headers_and_limits_of_models_over_http() -> None:
     (entry,) = sweep.models
     assert entry.headers == {"api-key": "of-my-own"}
     assert "of-my-own" not in repr(sweep)
-    host = ServerBackends(["http://a/v1", "http://b/v1"], sweep.inference, ["x-a: 1"])
-    host.check(entry)
-    assert "of-my-own" not in str(host.settings(entry)), "it is part of no key and no journal"
-    for endpoint in host._endpoints(entry):
+    asked = replace(entry, base_url="http://a/v1,http://b/v1")
+    servers = AtServer(asked, Asking(headers=["x-a: 1"]))
+    servers.check()
+    assert "of-my-own" not in str(servers.key()), "it is part of no key and no journal"
+    for endpoint in servers.servers():
         assert endpoint.headers == {"x-a": "1", "api-key": "of-my-own"}
 
 
 def test_limits_of_a_served_model_are_refused_early() -> None:
     (entry,) = parse_sweep(f"{HTTP}, settings: {{max_tokens: 0}}}}").models
     with pytest.raises(ValueError, match="line 2: Mine: max_tokens: 0 should be a whole number"):
-        ServerBackends(["http://a/v1"], CallOptions()).check(entry)
+        AtServer(replace(entry, base_url="http://a/v1")).check()
     with pytest.raises(ValueError, match="max_usd is of the whole sweep"):
         parse_sweep(f"{HTTP}, settings: {{max_usd: 3}}}}")
 

@@ -18,22 +18,24 @@ from .sweep import (
     results_of as results_of,
 )
 
+from .who_answers import (
+    all_deployments as all_deployments,
+    deployments_for as deployments_for,
+    with_options as with_options,
+)
+
 from .early_checks import (
     check_host_dataset as check_host_dataset,
     note_of_shared_names as note_of_shared_names,
-    check_model as check_model,
-    refuse_device as refuse_device,
-    all_models as all_models,
 )
 
 from .access import (
-    Access as Access,
-    USED_BY as USED_BY,
+    OF_SOME as OF_SOME,
     CHOSEN_BY_FLAGS as CHOSEN_BY_FLAGS,
-    KEYS_USED_BY as KEYS_USED_BY,
+    KEYS_OF_SWEEPS as KEYS_OF_SWEEPS,
+    users_of as users_of,
     unused_sweep_keys as unused_sweep_keys,
     USED_BY_NONE as USED_BY_NONE,
-    access_of as access_of,
 )
 
 from .command_base import (

@@ -1,79 +1,30 @@
-"""Access to models, and the flags that each access uses: a flag without effect is refused."""
+"""Options that only some kinds of deployments use: one without effect is refused."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from enum import Enum
 
-from ..benchmarks import baselines
-from ..core import may_have_model
-from ..models import ModelEntry, find_model, local_names
+from ..engine import KINDS, Deployment, InBatches, OnRay, Served
+from ..models import ModelEntry
 
-
-class Access(Enum):
-    """Access to a model; the value is its name in messages."""
-
-    BASELINE = "a baseline"
-    LOCAL = "a model on this machine"
-    CHECKPOINT = "a checkpoint on this machine"
-    SERVED = "a model that this machine serves (--serve)"
-    RAY = "a model on a Ray cluster"
-    OPENROUTER = "a model at OpenRouter"
-    SERVER = "a model of a server (--base-url)"
-    PROVIDER = "a model at a provider (--provider)"
-    BATCH = "a model that is asked in batches (--batch)"
-    VLMEVALKIT = "a model of VLMEvalKit's"
-
-
-_HTTP = frozenset({Access.SERVER, Access.PROVIDER})
-ASKED_BY_NAME = _HTTP | {Access.BATCH}
-"""A service has its own names for them."""
-LOCAL = frozenset({Access.BASELINE, Access.LOCAL, Access.CHECKPOINT})
-"""Models of FindIt's in this process."""
-ASKED_BY_US = _HTTP | {Access.SERVED}
-"""FindIt asks them about its datasets by itself: VLMEvalKit is not needed."""
-_PAID = _HTTP | {Access.OPENROUTER}
-_CONCURRENT = _PAID | {Access.SERVED, Access.VLMEVALKIT}
 _LIMITED = (
     "FindIt asks within the variant's limit of tokens (--extra-body sets other fields of a "
     "server's request)"
 )
-_HERE = frozenset({Access.LOCAL, Access.CHECKPOINT, Access.RAY})
-_ASKED_IN_WORDS = frozenset(Access) - {Access.BASELINE}
 _UNJUDGED = "no judge scores FindIt's datasets"
 
-USED_BY: Mapping[str, frozenset[Access]] = {
-    "like": ASKED_BY_NAME | {Access.CHECKPOINT, Access.SERVED},
-    **dict.fromkeys(("base_url", "header", "extra_body", "key", "prices"), ASKED_BY_NAME),
-    **dict.fromkeys(("system", "prompt_template"), _ASKED_IN_WORDS),
-    **dict.fromkeys(("temperature", "samples"), _HERE | _PAID | {Access.SERVED, Access.BATCH}),
-    **dict.fromkeys(("batch_size", "device"), _HERE),
-    "dtype": _HERE | {Access.SERVED},
-    **dict.fromkeys(("api_nproc", "nproc"), _CONCURRENT),
-    "retry": _PAID | {Access.SERVED, Access.VLMEVALKIT},
-    "timeout": _PAID | {Access.SERVED, Access.BATCH},
-    "max_usd": _PAID | {Access.BATCH},
-    "checkpoint": frozenset(Access) - {Access.BASELINE},
-    **dict.fromkeys(("executor", "replicas"), frozenset({Access.RAY})),
-    "gpus": frozenset({Access.RAY, Access.SERVED}),
-    **dict.fromkeys(("serve", "tensor_parallel", "serve_args"), frozenset({Access.SERVED})),
-    "logprobs": frozenset(Access) - {Access.BASELINE, Access.VLMEVALKIT},
-    "use_vllm": frozenset({Access.VLMEVALKIT}),
-}
-"""Flags that not every access uses, by their names in :class:`.ModelOptions`."""
+OF_SOME = frozenset[str]().union(*(kind.uses for kind in KINDS))
+"""Options that not every kind has, by their names in :class:`.ModelOptions`."""
 
-KEYS_USED_BY: Mapping[str, frozenset[Access]] = {
-    **{key: USED_BY[key] for key in ("samples", "logprobs", "max_usd", "serve")},
-    "batch": frozenset({Access.BATCH}),
-    "threads": USED_BY["api_nproc"],
-    "timeout": USED_BY["timeout"],
-    **dict.fromkeys(("batch_size", "variants"), USED_BY["batch_size"]),
-    "poll": frozenset({Access.BATCH}),
-    **dict.fromkeys(("replicas", "cpus", "gpus"), frozenset({Access.RAY})),
+KEYS_OF_SWEEPS: Mapping[str, str] = {
+    **{key: key for key in ("samples", "logprobs", "max_usd", "serve", "batch", "timeout")},
+    **{"threads": "api_nproc", "batch_size": "variants", "variants": "variants"},
+    "poll": "batch",
+    **dict.fromkeys(("replicas", "cpus", "gpus"), "replicas"),
 }
-"""Keys of a whole sweep's file that not every access uses; those in ``inference``, too."""
+"""Keys of a whole sweep's file, those in ``inference`` too, and the option that acts as they do."""
 
-CHOSEN_BY_FLAGS = frozenset({Access.BATCH, Access.RAY, Access.SERVED})
+CHOSEN_BY_FLAGS = (InBatches, OnRay, Served)
 """What a flag chooses: one file is asked with it today and without it tomorrow."""
 
 USED_BY_EACH = (
@@ -124,35 +75,6 @@ FINDIT_ONLY = (
 """FindIt's flags that VLMEvalKit's datasets do not use."""
 
 
-def access_of(entry: ModelEntry, serves: bool = False) -> Access:
-    """Return the access to a model; ``serves``: this machine starts servers for its models.
-
-    A name in VLMEvalKit's list means VLMEvalKit's model.
-    """
-    flag = "--provider" if entry.provider else "--base-url" if entry.base_url else None
-    row = find_model(entry.name)
-    is_baseline = False
-    if row is None or (row.api is None and row.local is None):
-        # Imports all benchmarks: not for a model of which the table says how it is asked.
-        is_baseline = entry.name in baselines()
-    if is_baseline:
-        if flag:
-            raise ValueError(
-                f"{flag}: {entry.name} is a baseline and calls no server. Leave {flag} out"
-            )
-        return Access.BASELINE
-    if flag:
-        return Access.PROVIDER if entry.provider else Access.SERVER
-    if entry.checkpoint is not None:
-        return Access.SERVED if serves else Access.CHECKPOINT
-    if may_have_model(entry.name):
-        return Access.VLMEVALKIT
-    if entry.name in local_names():
-        return Access.SERVED if serves else Access.LOCAL
-    is_api = row is not None and row.api is not None and row.entry == entry.name
-    return Access.OPENROUTER if is_api else Access.VLMEVALKIT
-
-
 def flag_name(name: str) -> str:
     """Return a flag as it is typed.
 
@@ -173,23 +95,33 @@ def without_effect(name: str, why: str, advice: str = "Leave the flag out") -> V
 
 _KEYS = {"like": "like", "prices": "prices", "headers": "header", "checkpoint": "checkpoint"}
 _KEYS |= {"system": "system", "prompt_template": "prompt_template"}
-"""Keys of a model in a file by which not every access asks, and their names in :data:`USED_BY`."""
+"""Keys of a model in a file by which not every kind asks, and their names as options."""
 
 
-def refuse_unused_keys(entry: ModelEntry, access: Access) -> None:
+def has_effect(deployment: Deployment, option: str) -> bool:
+    """Return whether an option changes something of a model."""
+    return option not in OF_SOME or deployment.has_effect(option)
+
+
+def _why_without(deployment: Deployment, option: str) -> str:
+    using = ", ".join(kind.called for kind in users_of(option))
+    return f"{deployment.name} is {deployment.what}; only these use it: {using}"
+
+
+def users_of(option: str) -> list[type[Deployment]]:
+    """Return the kinds that have an option."""
+    return [kind for kind in KINDS if option in kind.uses]
+
+
+def refuse_unused_keys(stated: ModelEntry, deployment: Deployment) -> None:
     """Refuse a key of a model in a file where the same flag would be refused."""
-    for key, name in _KEYS.items():
-        used_by = USED_BY[name]
-        if getattr(entry, key) is not None and access not in used_by:
-            raise ValueError(
-                f"{entry.where}{key} has no effect: {entry.name} is {access.value}; only these "
-                f"use it: {_named(used_by)}. Leave the key out"
-            )
+    for key, option in _KEYS.items():
+        if getattr(stated, key) is not None and not has_effect(deployment, option):
+            why = _why_without(deployment, option)
+            raise ValueError(f"{stated.where}{key} has no effect: {why}. Leave the key out")
 
 
-def unused_sweep_keys(
-    places: Mapping[str, str], accesses: Sequence[tuple[str, Access]]
-) -> list[str]:
+def unused_sweep_keys(places: Mapping[str, str], deployments: Sequence[Deployment]) -> list[str]:
     """Return a line for each key of a whole sweep that has no effect this time.
 
     ``places`` begin messages: file and line of each key that says another value than its default.
@@ -199,39 +131,30 @@ def unused_sweep_keys(
     """
     unused = []
     for key, where in places.items():
-        used_by = KEYS_USED_BY.get(key, frozenset(Access))
-        if any(access in used_by for _, access in accesses):
+        option = KEYS_OF_SWEEPS.get(key)
+        if option is None or any(has_effect(each, option) for each in deployments):
             continue
-        model, access = accesses[0]
-        more = " (--executor ray)" if Access.RAY in used_by else ""
-        message = (
-            f"{where}{key} has no effect: {model} is {access.value}; only these use it: "
-            f"{_named(used_by)}{more}"
-        )
-        if not used_by <= CHOSEN_BY_FLAGS:
+        users = users_of(option)
+        more = " (--executor ray)" if OnRay in users else ""
+        message = f"{where}{key} has no effect: {_why_without(deployments[0], option)}{more}"
+        if not set(users) <= set(CHOSEN_BY_FLAGS):
             raise ValueError(f"{message}. Leave the key out")
         unused.append(message)
     return unused
 
 
-def _named(accesses: frozenset[Access]) -> str:
-    return ", ".join(each.value for each in Access if each in accesses)
-
-
-def refuse_unused(flags: Iterable[str], accesses: Sequence[tuple[str, Access]]) -> None:
+def refuse_unused(flags: Iterable[str], deployments: Sequence[Deployment]) -> None:
     """Refuse the first flag that no model uses, or that some model should use but does not.
 
-    Flags are names of :class:`.ModelOptions` or of VLMEvalKit's; a model may have several accesses.
+    Flags are names of :class:`.ModelOptions` or of VLMEvalKit's.
     """
     for name in flags:
         if name in USED_BY_NONE:
             raise without_effect(name, USED_BY_NONE[name])
-        used_by = USED_BY.get(name, frozenset(Access))
-        unused = [(model, access) for model, access in accesses if access not in used_by]
-        if not unused or (len(unused) < len(accesses) and name not in USED_BY_EACH):
+        unused = [each for each in deployments if not has_effect(each, name)]
+        if not unused or (len(unused) < len(deployments) and name not in USED_BY_EACH):
             continue
-        model, access = unused[0]
-        why = f"{model} is {access.value}; only these use it: {_named(used_by)}"
-        if len(unused) < len(accesses):
+        why = _why_without(unused[0], name)
+        if len(unused) < len(deployments):
             raise without_effect(name, why, "Run that model without it")
         raise without_effect(name, why)

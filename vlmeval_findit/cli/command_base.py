@@ -210,7 +210,7 @@ def completion(names: Callable[[], Iterable[str]]) -> Completion:
     return complete
 
 
-complete_models = completion(lambda: import_module(".early_checks", __package__).all_models())
+complete_models = completion(lambda: import_module("..engine", __package__).all_models())
 complete_datasets = completion(lambda: import_module(".early_checks", __package__).all_datasets())
 
 runs_argument = click.argument("runs", metavar="RUN...", nargs=-1, required=True, type=PATH)

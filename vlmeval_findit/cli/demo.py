@@ -45,7 +45,7 @@ from .printing import print_table
 from .progress import SweepProgress
 from .report import write_report
 from .result_lines import report_formats
-from .sweep import backends_for, budget_for
+from .who_answers import budget_for, deployments_for
 
 SCENES = "Scenes_mini"
 MULTILABEL = f"{SCENES}_multilabel"
@@ -127,9 +127,9 @@ class Demonstration:
         if best is not None:
             sweep = in_best_formats(sweep, BestFormats(best))
         with SweepProgress(lines=False) as bar, self.stage():
-            factories = backends_for(sweep, ModelOptions(), budget_for(sweep))
+            deployments = deployments_for(sweep, ModelOptions(), budget_for(sweep))
             with cancelled_by_signals(lambda _: None) as cancel:
-                results = run_sweep(sweep, factories, bar, cancel)
+                results = run_sweep(sweep, deployments, bar, cancel)
         if failed := sum(result.failed for result in results):
             raise ValueError(f"{failed} calls failed; the same command asks them again")
         return results

@@ -2,37 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from functools import reduce
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from rich.console import Console
 from rich.progress import Progress
 
 from ..core import counted
-from ..engine import (
-    BackendFactory,
-    Cell,
-    chat_of,
-    given_key,
-    refuse_headers,
-)
+from ..engine import Cell, Deployment, InVLMEvalKit
 from ..leaderboard import Field, Table
 from ..leaderboard import count_column as number_of
-from ..models import (
-    OPENROUTER,
-    PRICES_AS_OF,
-    ChatModel,
-    Load,
-    ModelEntry,
-    ModelOptions,
-    chat_model,
-    find_model,
-    known_revision,
-    tiers_in,
-    token_limit,
-)
+from ..models import PRICES_AS_OF, ChatModel, Load, ModelOptions, tiers_in
 from ..sweeps import (
     DryRun,
     Sweep,
@@ -42,11 +24,10 @@ from ..sweeps import (
     scoring_settings,
     sweep_groups,
 )
-from .access import Access
 from .command_base import say
 from .early_checks import check_answers
 from .printing import print_folded, print_lines, print_table
-from .sweep import backends_for, budget_for
+from .who_answers import budget_for, deployments_for
 
 T = TypeVar("T")
 
@@ -59,15 +40,10 @@ def of_sweep(sweep: Sweep, options: ModelOptions, subtracts: bool = True) -> int
 
     ``subtracts``: answers in its journal are finished calls.
     """
-    factories = backends_for(sweep, options, budget_for(sweep), asks=False)
-    for entry in sweep.models:
-        if entry.name in factories:
-            factories[entry.name].check(entry)
-    keys = {entry.name: _key(entry, factories.get(entry.name)) for entry in sweep.models}
-    chats = {entry.name: chat for entry in sweep.models if (chat := _chat(entry, sweep))}
-    groups = sweep_groups(sweep, keys, chats)
-    for entry, group in zip(sweep.models, groups, strict=True):
-        _check_cells(sweep, entry, group.cells, factories.get(entry.name))
+    deployments = deployments_for(sweep, options, budget_for(sweep), asks=False)
+    groups = sweep_groups(sweep, deployments)
+    for deployment, group in zip(deployments, groups, strict=True):
+        _check_cells(sweep, deployment, group.cells)
     with _bars() as track:
         dry = count_calls(groups, sweep.journal if subtracts else None, track)
     numbers = ("cells", "queries", "images", "calls", "finished")
@@ -75,7 +51,8 @@ def of_sweep(sweep: Sweep, options: ModelOptions, subtracts: bool = True) -> int
     print_table(Table("Calls", [Field("model"), *map(number_of, numbers)], rows), _REST)
     loads = [(each.name, each.load) for each in dry.counts if each.load is not None]
     print_lines([f"{name} over HTTP: {_line(load)}" for name, load in loads], _REST)
-    print_lines([line for name, chat in chats.items() if (line := _tier_line(name, chat))], _REST)
+    chats = [(each.name, each.chat) for each in groups if each.chat is not None]
+    print_lines([line for name, chat in chats if (line := _tier_line(name, chat))], _REST)
     _print_sums(dry, sweep.batch is not None)
     if sweep.race:
         say("the race makes at most these calls")
@@ -84,43 +61,14 @@ def of_sweep(sweep: Sweep, options: ModelOptions, subtracts: bool = True) -> int
     return 0
 
 
-def _check_cells(
-    sweep: Sweep, entry: ModelEntry, cells: Iterable[Cell], factory: BackendFactory | None
-) -> None:
-    """Refuse cells that a run refuses; without ``factory`` the model is VLMEvalKit's."""
-    settings = scoring_settings(sweep, entry)
+def _check_cells(sweep: Sweep, deployment: Deployment, cells: Iterable[Cell]) -> None:
+    """Refuse cells that a run refuses; what VLMEvalKit alone knows of its models is not known."""
+    settings = scoring_settings(sweep, deployment.entry)
     for cell in cells:
-        if factory is None:
-            refuse_headers(entry)
-            check_answers(entry, Access.VLMEVALKIT, cell.variant, settings)
+        if isinstance(deployment, InVLMEvalKit):
+            check_answers(deployment, [cell.variant], settings)
         else:
-            check_cell(sweep.work_dir, entry, cell, settings, factory)
-
-
-def _is_http(entry: ModelEntry) -> bool:
-    return bool(entry.base_url or entry.provider)
-
-
-def _key(entry: ModelEntry, factory: BackendFactory | None) -> Mapping[str, Any]:
-    """Return the part of every call's key that comes from the model.
-
-    Without ``factory`` the model is VLMEvalKit's, and not described without it.
-    """
-    if factory is not None:
-        return factory.settings(entry)
-    checkpoint = entry.settings.get("model_path")
-    known = str(checkpoint) if checkpoint and (entry.like and find_model(entry.like)) else None
-    return given_key(entry.settings, known_revision(known) or known if known else None)
-
-
-def _chat(entry: ModelEntry, sweep: Sweep) -> ChatModel | None:
-    """Return the chat model of an entry; None if it is not asked over HTTP."""
-    if sweep.batch or _is_http(entry):
-        return chat_of(entry)
-    row = find_model(entry.name)
-    if row is None or row.api is None or row.entry != entry.name:
-        return None
-    return chat_model(entry.name, OPENROUTER, max_tokens=token_limit(entry.settings)[0])
+            check_cell(sweep.work_dir, cell, settings, deployment)
 
 
 @contextmanager

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
@@ -10,8 +9,6 @@ from pathlib import Path
 from typing import NoReturn
 
 from ..benchmarks import (
-    baseline_for,
-    baselines,
     benchmark_of,
     benchmarks,
     meant_names,
@@ -28,42 +25,28 @@ from ..core import (
     either,
     has_dataset,
     may_have_dataset,
-    may_have_model,
-    model_names,
     nearest,
     quoted_value,
     validate,
 )
-from ..engine import CallOptions, CellBuilder
+from ..engine import CallOptions, CellBuilder, Deployment
 from ..models import (
     MODELS,
-    OPENROUTER,
     ModelEntry,
     ModelOptions,
-    find_model,
     known_model,
-    local_names,
-    name_taken,
-    provider_endpoints,
-    refuse_missing,
-    refuse_unloadable,
-    refuse_without_peft,
     row_of_checkpoint,
     same_checkpoint,
 )
 from ..protocol import (
-    Answering,
     DatasetNameError,
     DatasetVariant,
-    Described,
     PictureSample,
     Query,
     Settings,
 )
-from ..serving import visible_gpus
 from ..storage import (
     ImageError,
-    check_model_name,
     image_folder,
     imported_contents,
     is_users_table,
@@ -73,10 +56,8 @@ from ..storage import (
     table_folders,
 )
 from ..sweeps import grid_tables
-from .access import ASKED_BY_NAME, Access, flag_name
+from .access import flag_name
 from .command_base import print_note
-
-log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,84 +233,16 @@ def _images_asked(queries: Mapping[int, Query], rows: Iterable[int]) -> set[str]
 # --- models ---------------------------------------------------------------------------------------
 
 
-def check_entry(
-    entry: ModelEntry,
-    access: Access,
-    variants: Iterable[DatasetVariant],
-    *,
-    needs_key: bool = True,
-    needs_device: bool = True,
-) -> None:
-    """Refuse a model that is not there, and a prompt that fits none of its variants.
-
-    Addresses and names at servers are checked by :class:`.ServerBackends`.
-    """
+def check_model(deployment: Deployment, variants: Iterable[DatasetVariant]) -> None:
+    """Refuse a model that cannot be asked, and a prompt that fits none of its variants."""
+    entry = deployment.entry
     try:
         if entry.like is not None:
             known_model(entry.like, "--like")
         _check_prompt(entry, variants)
-        check_model(entry, access)
-        if needs_device:
-            refuse_device(entry, access)
-        if needs_key and access is Access.OPENROUTER:
-            from ..models import refuse_unknown_proxies  # as late as the server's
-
-            refuse_unknown_proxies(provider_endpoints(OPENROUTER))
     except ValueError as error:
         raise ValueError(f"{entry.where}{error}") from None
-
-
-def check_model(entry: ModelEntry, access: Access) -> None:
-    """Refuse a model whose name or checkpoint does not exist."""
-    name = check_model_name(entry.name)
-    checkpoint = entry.checkpoint
-    if entry.served is not None and access not in ASKED_BY_NAME:
-        raise ValueError(
-            f"{name}: {entry.served} is its name at a server. Name the server: --base-url URL"
-        )
-    if checkpoint is not None and access in (Access.CHECKPOINT, Access.SERVED):
-        stated = entry.space is not None
-        row_of_checkpoint(name, checkpoint, entry.like, space_stated=stated)
-        if may_have_model(name):
-            raise ValueError(name_taken(name, checkpoint))
-    elif access in (Access.LOCAL, Access.SERVED):
-        _, checkpoint = local_names()[name]
-        refuse_missing(checkpoint)
-    elif access is Access.VLMEVALKIT:
-        _check_vlmevalkits(name)
-    if checkpoint is not None and access in (Access.LOCAL, Access.CHECKPOINT):
-        refuse_unloadable(checkpoint)
-        refuse_without_peft(checkpoint)
-
-
-def _check_vlmevalkits(name: str) -> None:
-    """Refuse a model that VLMEvalKit lacks; say where ours is the same checkpoint."""
-    ours = " or ".join(same_checkpoint(name))
-    same = f"{ours} is the same checkpoint, asked as the protocol says"
-    if not may_have_model(name):
-        meant = f": {same}" if ours else nearest(name, all_models())
-        raise ValueError(f"unknown model {name!r}{meant}")
-    if ours and find_model(name) is not None:  # else its space is refused, in the same words
-        log.warning("%s is VLMEvalKit's class, with its settings; %s", name, same)
-
-
-AMD_DRIVER = Path("/dev/kfd")
-"""Exists where a machine may have AMD's GPUs, which torch calls cuda, too."""
-
-
-def refuse_device(entry: ModelEntry, access: Access) -> None:
-    """Refuse a model's NVIDIA GPU that this machine lacks; torch checks other devices."""
-    device = entry.resources.get("device")
-    if device is None or access not in (Access.LOCAL, Access.CHECKPOINT):
-        return
-    kind, _, number = device.partition(":")
-    if kind == "gpu" or (number and not number.isdecimal()):
-        raise ValueError(f"--device {device}: unknown device; devices are cpu, cuda, cuda:1, mps …")
-    if kind == "cuda" and not AMD_DRIVER.exists():
-        count = len(visible_gpus())
-        if count <= int(number or 0):
-            here = [f"cuda:{place}" for place in range(count)] or ["cpu"]
-            raise ValueError(f"--device {device}: not here; type --device {either(here)}")
+    deployment.check()
 
 
 def check_gpu_numbers() -> None:
@@ -358,26 +271,13 @@ def refuse_untabled(entry: ModelEntry, more: str = "") -> NoReturn:
     )
 
 
-def all_models() -> list[str]:
-    """Return the names that ``--model`` takes: baselines, FindIt's, and VLMEvalKit's."""
-    at_openrouter = [row.entry for row in MODELS.values() if row.api]
-    return [*baselines(), *local_names(), *at_openrouter, *model_names()]
-
-
 def check_answers(
-    entry: ModelEntry, access: Access, variant: DatasetVariant, settings: Settings
+    deployment: Deployment, variants: Iterable[DatasetVariant], settings: Settings
 ) -> None:
     """Refuse a model that cannot answer a variant, or whose coordinate space is unknown."""
-    if access is Access.BASELINE:
-        space = baseline_for(entry.name, variant).space
-        described = Described(Answering(), space, space)
-    elif access is Access.VLMEVALKIT:
-        row = find_model(entry.name)
-        space = row.space(variant).as_dict() if row else None
-        described = Described(Answering(in_vlmevalkit=True), space, space)
-    else:
-        return
-    benchmark_of(variant).space(entry.name, variant, settings, described)
+    for variant in variants:
+        described = deployment.describe(variant)
+        benchmark_of(variant).space(deployment.name, variant, settings, described)
 
 
 def _check_prompt(entry: ModelEntry, variants: Iterable[DatasetVariant]) -> None:

@@ -44,7 +44,8 @@ from .early_checks import check_amounts, refuse_untabled
 from .model_options import MODEL, MODEL_GROUPS, model_options
 from .printing import report_spending
 from .probe_report import ProbeReport, print_probe
-from .sweep import backends_for, budget_for, results_of
+from .sweep import results_of
+from .who_answers import budget_for, deployments_for
 
 _EPILOG = f"""\
 \b
@@ -125,10 +126,10 @@ def command(options: ModelOptions, model: str, form: str, limit: int, work_dir: 
             f"--limit {limit}: a verdict needs {FEWEST_PROBE_BOXES} boxes, so {which} to give one\n"
         )
     budget = budget_for(sweep)
-    factories = backends_for(sweep, options, budget)
+    deployments = deployments_for(sweep, options, budget)
     mark = {"written by": "vlmeval_findit probe"}
     write_text_once(sweep.journal.with_name(PROBE_FILE), f"{json.dumps(mark)}\n")
-    results, status = results_of(partial(run_sweep, sweep, factories), sweep.journal)
+    results, status = results_of(partial(run_sweep, sweep, deployments), sweep.journal)
     report_spending(budget)
     if status == EXIT_INTERRUPTED or not results:
         return status if status == EXIT_INTERRUPTED else FAILED

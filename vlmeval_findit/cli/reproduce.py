@@ -16,7 +16,15 @@ import click
 from ..benchmarks.findit import FAMILY_PROMPTS
 from ..core import EXIT_INTERRUPTED, EXIT_LIMIT_REACHED, installed
 from ..data import load_dataset, published_figures
-from ..engine import served_model
+from ..engine import (
+    Asking,
+    AtOpenRouter,
+    AtProvider,
+    AtServer,
+    InVLMEvalKit,
+    Served,
+    deployment_of,
+)
 from ..models import (
     Budget,
     HttpClient,
@@ -53,7 +61,6 @@ from ..reproduction import (
 )
 from ..scoring import open_predictions, versions_now
 from ..sweeps import Sweep, run_sweep
-from .access import Access, access_of
 from .command_base import (
     FILE,
     PATH,
@@ -78,7 +85,8 @@ from .reproduce_report import (
     print_judgement,
     print_setup,
 )
-from .sweep import backends_for, budget_for, results_of
+from .sweep import results_of
+from .who_answers import budget_for, deployments_for
 
 AGREES, LOWER, CANNOT_BE_TOLD, FAILED = 0, 1, 2, 3
 """Exit statuses."""
@@ -309,32 +317,24 @@ def _reproduce(setup: Setup, experiments: Experiments) -> Reproduction | None:
 
 # --- who answers ----------------------------------------------------------------------------------
 
-_ANSWERERS = {
-    Access.SERVER: Answerer.SERVER,
-    Access.PROVIDER: Answerer.PROVIDER,
-    Access.OPENROUTER: Answerer.PROVIDER,
-    Access.SERVED: Answerer.SERVED,
-    Access.VLMEVALKIT: Answerer.HOST,
-}
-
 
 def _deployment(entry: ModelEntry, options: ModelOptions) -> Deployment:
     """Return who answers, and by which program."""
-    serving = options.serving()
-    answerer = _ANSWERERS.get(access_of(entry, serving is not None), Answerer.HERE)
-    match answerer:
-        case Answerer.HERE:
-            return Deployment(answerer, _with_version("transformers"))
-        case Answerer.SERVED:
-            assert serving is not None
-            program = served_model(entry, serving).program
+    match deployment_of(entry, Asking(serving=options.serving())):
+        case Served() as served:
+            program = served.model.program
             # A dry run needs no program.
-            return Deployment(answerer, program.name if options.dry_run else program.described)
-        case Answerer.SERVER if not options.dry_run:
-            running = asyncio.run(_program_at(entry, options))
-            if running is not None:
-                return Deployment(answerer, running.words, running)
-    return Deployment(answerer, entry.provider or "")
+            name = program.name if options.dry_run else program.described
+            return Deployment(Answerer.SERVED, name)
+        case AtProvider() | AtOpenRouter():
+            return Deployment(Answerer.PROVIDER, entry.provider or "")
+        case AtServer():
+            running = None if options.dry_run else asyncio.run(_program_at(entry, options))
+            words = "" if running is None else running.words
+            return Deployment(Answerer.SERVER, words, running)
+        case InVLMEvalKit():
+            return Deployment(Answerer.HOST)
+    return Deployment(Answerer.HERE, _with_version("transformers"))
 
 
 def _with_version(package: str) -> str:
@@ -383,8 +383,8 @@ def _ask_sweep(
 ) -> Sequence[Predictions]:
     """Ask a sweep of one model, and open its predictions in the order of its variants."""
     with _prompts(prompts):
-        factories = backends_for(sweep, options, budget)
-        results, status = results_of(partial(run_sweep, sweep, factories), sweep.journal)
+        deployments = deployments_for(sweep, options, budget)
+        results, status = results_of(partial(run_sweep, sweep, deployments), sweep.journal)
         if status or len(results) < len(sweep.variants):
             raise _UnfinishedError(
                 status if status in (EXIT_INTERRUPTED, EXIT_LIMIT_REACHED) else FAILED

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -22,7 +22,7 @@ from ..core import (
     package_folder,
     quiet_log,
 )
-from ..engine import BackendFactory, CellBuilder
+from ..engine import CellBuilder, Deployment, InVLMEvalKit
 from ..models import Budget
 from ..protocol import (
     FORCE_VARIABLE,
@@ -34,7 +34,7 @@ from ..protocol import (
 from ..serving import end_servers
 from ..storage import make_folders_of_host
 from ..sweeps import SingleRuns, Sweep, ask_runs, refuse_samples
-from .access import ASKED_BY_US, flag_name
+from .access import flag_name
 from .command_base import (
     PATH,
     complete_datasets,
@@ -59,7 +59,8 @@ from .run_line import (
     flag_names,
     parse_host_flags,
 )
-from .sweep import results_of, run_or_count, servers_for, with_options
+from .sweep import results_of, run_or_count
+from .who_answers import all_deployments, with_options
 
 _FOR_HOST_MODELS = ("base_url", "key", "timeout", "extra_body")
 """Options that VLMEvalKit takes for its models."""
@@ -113,29 +114,27 @@ def run_command(**values: Any) -> int:
     check_named(run)
     if options.samples is not None:
         return _run_samples(run)
-    needs_runner = not options.dry_run and (bool(run.rest) or not _is_at_servers(run))
-    if needs_runner and runner is None:
-        runner = find_runner(_host_arguments(run))  # It says how to install VLMEvalKit
     budget = Budget(options.max_usd or math.inf)
     retry = host_values.get("retry", 6)
-    factories: Mapping[str, BackendFactory] = {}
+    deployments: Sequence[Deployment] = ()
     if run.variants:
-        factories = servers_for(_sweep(run), options, run.entries, budget, retry)
+        deployments = all_deployments(_sweep(run), options, budget, retry, asks=run.asks)
+    is_at_servers = _is_at_servers(run, deployments)
+    if runner is None and not options.dry_run and (run.rest or not is_at_servers):
+        runner = find_runner(_host_arguments(run))  # It says how to install VLMEvalKit
     tables = CellBuilder(skips_missing())
-    check_line(run, host_values, factories, tables)
+    check_line(run, host_values, deployments, tables)
     if options.dry_run:
         from .dry_run import of_sweep
 
         return of_sweep(_sweep(run), options, subtracts=False)
-    if runner is None or (_is_at_servers(run) and host_values.keys() <= {"retry"}):
-        return _ask_servers(run, tables, factories, budget)
+    if runner is None or (is_at_servers and host_values.keys() <= {"retry"}):
+        return _ask_servers(run, tables, deployments, budget)
     check_gpu_numbers()
-    return _run(run, runner, factories, budget)
+    return _run(run, runner, deployments, budget)
 
 
-def _run(
-    run: RunLine, runner: Runner, factories: Mapping[str, BackendFactory], budget: Budget
-) -> int:
+def _run(run: RunLine, runner: Runner, deployments: Sequence[Deployment], budget: Budget) -> int:
     """Import VLMEvalKit, compare with what earlier runs recorded, and start its runner."""
     os.environ.setdefault("PRED_FORMAT", "json")
     quiet_log(is_quiet())
@@ -149,9 +148,11 @@ def _run(
         ) from None
     register()
     options = run.options
-    for entry, _ in run.entries:
-        preflight.add_model(entry, factories.get(entry.name), budget, options.timeout, run.asks)
-    models = [entry.name for entry, _ in run.entries]
+    for entry in run.entries if not run.variants else ():
+        preflight.add_model(InVLMEvalKit(entry))
+    for deployment in deployments:
+        preflight.add_model(deployment)
+    models = [entry.name for entry in run.entries]
     datasets = [name for name in run.data if name not in run.others]
     if not any(word.partition("=")[0] == "--data-config" for word in run.rest):
         preflight.check_datasets(run.others)
@@ -180,33 +181,33 @@ def _run(
     return report_spending(budget) or OUTCOMES.status or (EXIT_SOME_FAILED if missing else 0)
 
 
-def _is_at_servers(run: RunLine) -> bool:
+def _is_at_servers(run: RunLine, deployments: Sequence[Deployment]) -> bool:
     """Tell whether FindIt asks all models about all datasets at servers: no host is needed.
 
     VLMEvalKit knows how to share a run among processes, and to write tables of other formats.
     """
     is_ours = not run.others and run.mode == "all"
-    is_served = all(access in ASKED_BY_US for _, access in run.entries)
+    is_served = all(each.asked_by_findit for each in deployments)
     is_alone = os.environ.get("WORLD_SIZE", "1") == "1"
     is_json = os.environ.get("PRED_FORMAT", "json").lower() in ("", "json")
     return is_ours and is_served and is_alone and is_json
 
 
 def _ask_servers(
-    run: RunLine, tables: CellBuilder, factories: Mapping[str, BackendFactory], budget: Budget
+    run: RunLine, tables: CellBuilder, deployments: Sequence[Deployment], budget: Budget
 ) -> int:
     """Ask servers about datasets of FindIt's, without VLMEvalKit."""
     runs = SingleRuns(
-        models=[entry for entry, _ in run.entries],
+        deployments=deployments,
         datasets=run.data,
         work_dir=run.work_dir,
         settings=settings_from(run.settings),
         limit=run.limit,
         logprobs=wants_logprobs(),
     )
-    results, status = results_of(partial(ask_runs, runs, tables, factories), run.work_dir)
+    results, status = results_of(partial(ask_runs, runs, tables), run.work_dir)
     print_results(results)
-    print_sampling(runs.models)
+    print_sampling(run.entries)
     print_doubts(results)
     failed = sum(result.failed for result in results)
     if failed:
@@ -237,7 +238,7 @@ def _sweep(run: RunLine) -> Sweep:
         key: run.settings.get(key) for key in ("reads_like", "thought_marks")
     }
     sweep = Sweep(
-        models=tuple(replace(entry, **reading) for entry, _ in run.entries),
+        models=tuple(replace(entry, **reading) for entry in run.entries),
         variants=tuple(run.variants),
         limit=run.limit,
         logprobs=wants_logprobs(),
@@ -268,7 +269,7 @@ def _host_arguments(run: RunLine) -> list[str]:
     """Return the options that VLMEvalKit's runner is started with."""
     options = run.options
     arguments = [*run.rest, "--mode", run.mode, "--work-dir", str(run.work_dir)]
-    arguments += ["--data", *run.data, "--model", *(entry.name for entry, _ in run.entries)]
+    arguments += ["--data", *run.data, "--model", *(entry.name for entry in run.entries)]
     values: dict[str, Any] = {
         "judge_args": json.dumps(run.settings) if run.settings else None,
         "limit": run.limit,

@@ -13,16 +13,15 @@ import click
 
 from ..benchmarks import resembles_dataset_name
 from ..core import HostFlag, Runner, host_flags, nearest
-from ..engine import BackendFactory, CellBuilder
+from ..engine import CellBuilder, Deployment, deployment_of
 from ..models import ModelEntry, ModelOptions, check_stated, known_model, refuse_same_names
 from ..protocol import SETTING_NAMES, DatasetVariant, judge_args, our_settings, settings_from
 from ..storage import folder_from
-from .access import FINDIT_ONLY, Access, access_of, flag_name, refuse_unused
+from .access import FINDIT_ONLY, flag_name, refuse_unused
 from .command_base import Command, print_note
 from .early_checks import (
     check_amounts,
     check_answers,
-    check_entry,
     check_folder,
     check_host_dataset,
     check_model,
@@ -86,15 +85,13 @@ class RunLine:
         return {**settings, "space": space}
 
     @cached_property
-    def entries(self) -> Sequence[tuple[ModelEntry, Access]]:
-        """The models of ``--model``; VLMEvalKit asks them about datasets that are not FindIt's."""
+    def entries(self) -> Sequence[ModelEntry]:
+        """The models of ``--model``."""
         if not self.variants:
             like = ModelOptions(like=self.options.like)
-            return [(like.entry(model), Access.VLMEVALKIT) for model in self.model]
+            return [like.entry(model) for model in self.model]
         space = self.settings.get("space")
-        serves = self.options.serve is not None
-        entries = [replace(self.options.entry(model), space=space) for model in self.model]
-        return [(entry, access_of(entry, serves)) for entry in entries]
+        return [replace(self.options.entry(model), space=space) for model in self.model]
 
 
 class RunCommand(Command):
@@ -128,7 +125,7 @@ def check_named(run: RunLine) -> None:
         )
     if not run.model:
         raise ValueError("--data without --model: name a model (names: run_findit.py models)")
-    refuse_same_names(entry for entry, _ in run.entries)
+    refuse_same_names(run.entries)
     twice = next((name for name in run.data if run.data.count(name) > 1), None)
     if twice is not None:
         raise ValueError(f"--data names {twice} twice: leave one out")
@@ -137,21 +134,20 @@ def check_named(run: RunLine) -> None:
 def check_line(
     run: RunLine,
     host_values: Mapping[str, Any],
-    factories: Mapping[str, BackendFactory],
+    deployments: Sequence[Deployment],
     tables: CellBuilder,
 ) -> None:
-    """Refuse what cannot be run; ``factories`` answer for models behind an address or servers."""
+    """Refuse what cannot be run; ``deployments`` answer about the datasets of FindIt's."""
     options = run.options
     amounts = {name: host_values[name] for name in ("nproc", "retry") if name in host_values}
     check_amounts(options, **amounts)
     of_run = [name for name in ("image_root", "prompts") if getattr(run, name)]
     specified = [*host_values, *of_run, *options.specified]
     if run.variants:
-        accesses = [(entry.name, access) for entry, access in run.entries]
-        refuse_unused(specified, accesses)
+        refuse_unused(specified, deployments)
         _check_others(run)
         check_prompts(run.variants)
-        _check_models(run, factories)
+        _check_models(run, deployments)
         asked = run.variants if run.mode != "eval" else ()
         check_rows(asked, tables, run.limit)
     else:
@@ -217,22 +213,15 @@ def _check_names(names: Sequence[str]) -> None:
             print_note(note)
 
 
-def _check_models(run: RunLine, factories: Mapping[str, BackendFactory]) -> None:
+def _check_models(run: RunLine, deployments: Sequence[Deployment]) -> None:
     """Refuse models that are not there, or that cannot answer the variants."""
     settings = settings_from(run.settings)
     check_stated(settings)
-    check_overridden(run.options, run.settings, [_as_named(run, entry) for entry, _ in run.entries])
+    check_overridden(run.options, run.settings, [_as_named(run, entry) for entry in run.entries])
     check_image_roots(run)
-    for entry, access in run.entries:
-        check_entry(entry, access, run.variants, needs_key=run.asks, needs_device=run.asks)
-        factory = factories.get(entry.name)
-        if factory is not None and run.asks:
-            factory.check(entry)
-        for variant in run.variants:
-            if factory is not None:
-                factory.describe(entry, variant)
-            else:
-                check_answers(entry, access, variant, settings)
+    for deployment in deployments:
+        check_model(deployment, run.variants)
+        check_answers(deployment, run.variants, settings)
 
 
 def _as_named(run: RunLine, entry: ModelEntry) -> ModelEntry:
@@ -268,5 +257,5 @@ def _check_host(run: RunLine, specified: Sequence[str], host_values: Mapping[str
             )
     if run.options.like is not None:
         known_model(run.options.like, "--like")
-    for entry, _ in run.entries if not run.options.base_url else ():
-        check_model(entry, access_of(entry))
+    for entry in run.entries if not run.options.base_url else ():
+        deployment_of(entry).check()

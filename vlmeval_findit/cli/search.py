@@ -22,7 +22,8 @@ from .command_base import (
 )
 from .early_checks import check_amounts, note_of_shared_names, refuse_untabled
 from .model_options import MODEL, MODEL_GROUPS, model_options
-from .sweep import run_or_count, with_options
+from .sweep import run_or_count
+from .who_answers import with_options
 
 
 @click.command(

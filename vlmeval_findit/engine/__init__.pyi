@@ -24,7 +24,6 @@ from .plan import (
 )
 
 from .backend import (
-    Loader as Loader,
     CallOptions as CallOptions,
     WorkResult as WorkResult,
     Backend as Backend,
@@ -36,8 +35,6 @@ from .backend import (
 from .answering import (
     StoppedError as StoppedError,
     ModelStoppedError as ModelStoppedError,
-    BackendFactory as BackendFactory,
-    BackendFactories as BackendFactories,
     JobSpec as JobSpec,
     answer_cells as answer_cells,
     Engine as Engine,
@@ -64,17 +61,31 @@ from .http_backend import (
     HttpRun as HttpRun,
 )
 
-from .server_backends import (
+from .deployment import (
+    Asking as Asking,
+    Deployment as Deployment,
+    MadeInHost as MadeInHost,
+)
+
+from .over_http import (
     policy_of as policy_of,
-    ServerBackends as ServerBackends,
-    chat_of as chat_of,
-    naming_model as naming_model,
+    AtServer as AtServer,
+    AtProvider as AtProvider,
+    InBatches as InBatches,
+    AtOpenRouter as AtOpenRouter,
+    ApiSettings as ApiSettings,
+    api_settings as api_settings,
+    asked_settings as asked_settings,
+    api_chat as api_chat,
+    api_service as api_service,
+    describe_api as describe_api,
+    refuse_headers as refuse_headers,
 )
 
 from .served_model import (
     ServedModel as ServedModel,
     served_model as served_model,
-    ServedModelBackends as ServedModelBackends,
+    Served as Served,
 )
 
 from .local_backend import (
@@ -89,14 +100,17 @@ from .own_models import (
     describe_local as describe_local,
     local_on_this_machine as local_on_this_machine,
     local_key as local_key,
-    api_settings as api_settings,
-    asked_settings as asked_settings,
-    ApiSettings as ApiSettings,
-    api_chat as api_chat,
-    describe_api as describe_api,
-    refuse_headers as refuse_headers,
-    OwnModels as OwnModels,
+    MadeByHost as MadeByHost,
+    Local as Local,
     LateBackend as LateBackend,
+)
+
+from .deployments import (
+    InVLMEvalKit as InVLMEvalKit,
+    OnRay as OnRay,
+    KINDS as KINDS,
+    deployment_of as deployment_of,
+    all_models as all_models,
 )
 
 from .ray_backend import (

@@ -6,14 +6,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
-from ..models import ModelEntry
-from ..protocol import Answering, CallResult, DatasetVariant, Described
+from ..protocol import Answering, CallResult
 from ..scoring import CellResult
 from .backend import Backend, CancelToken, run_sync
 from .batch_backend import BatchBackend, BatchLedger
 from .cell_files import RowDigests, finished_cell
+from .deployment import Deployment
 from .journal.view import JournalView
 from .journal.writer import Journal
 from .outputs import Output, begin_output
@@ -36,32 +36,6 @@ class ModelStoppedError(RuntimeError):
         super().__init__(f"{model}: stopped, {why}: {answer.error}")
         self.stop = answer.stop
         self.results = results
-
-
-class BackendFactory(Protocol):
-    """What answers for models."""
-
-    def check(self, entry: ModelEntry) -> None:
-        """Refuse a model that cannot be asked, with a ValueError, before anything runs."""
-
-    def settings(self, entry: ModelEntry) -> Mapping[str, Any]:
-        """Return what answers depend on besides messages; part of every key."""
-
-    def describe(self, entry: ModelEntry, variant: DatasetVariant) -> Described:
-        """Return the model and its space, as far as known before loading."""
-
-    def on_this_machine(self, entry: ModelEntry, answering: Answering) -> Answering:
-        """Complete ``answering`` before the first call, with what this machine and the hub know."""
-
-    @property
-    def version(self) -> Mapping[str, str]:
-        """The program that runs the models, as identities record it."""
-
-    def backend(self, entry: ModelEntry) -> Backend:
-        """Return the backend of its calls; the model loads with the first call."""
-
-
-BackendFactories = Mapping[str, BackendFactory]  # by model name
 
 
 # --- the calls of a model's cells -----------------------------------------------------------------
@@ -143,7 +117,6 @@ def answer_cells(job: JobSpec, cancel: CancelToken) -> JobResult:
 class Engine:
     """Answers the cells of all models."""
 
-    factories: BackendFactories
     sizes: ItemSizes
     watcher: Watcher
     cancel: CancelToken
@@ -158,38 +131,36 @@ class Engine:
         return RowDigests(self.journal)
 
     def answer(
-        self, entry: ModelEntry, outputs: Sequence[Output], backend: Backend, **more: Any
+        self, deployment: Deployment, outputs: Sequence[Output], backend: Backend, **more: Any
     ) -> JobResult:
         """Make the calls of a model's cells by :func:`answer_cells`; ``more`` are of the job."""
-        factory = self.factories[entry.name]
         job = JobSpec(
             outputs=outputs,
             backend=backend,
             journal=self.journal,
             sizes=self.sizes,
             watcher=self.watcher,
-            answering=lambda output: factory.on_this_machine(entry, output.identity.answering),
+            answering=lambda output: deployment.on_this_machine(output.identity.answering),
             **more,
         )
         return answer_cells(job, self.cancel)
 
-    def run_model(self, entry: ModelEntry, outputs: Sequence[Output]) -> list[CellResult]:
+    def run_model(self, deployment: Deployment, outputs: Sequence[Output]) -> list[CellResult]:
         """Make a model's calls; raises as :func:`answer_cells`, and ModelStoppedError."""
         if not outputs:
             return []
-        backend = self.factories[entry.name].backend(entry)
-        answered = self.answer(entry, outputs, backend, finish=self.finish)
+        answered = self.answer(deployment, outputs, deployment.backend(), finish=self.finish)
         results = [result for _, result in sorted(answered.results.items())]
         if answered.last is not None:
-            raise ModelStoppedError(entry.name, answered.last, results)
+            raise ModelStoppedError(deployment.name, answered.last, results)
         return results
 
     def finish(self, output: Output) -> CellResult:
         return finished_cell(output, self.journal, self.digests)
 
-    def submit(self, entry: ModelEntry, outputs: Sequence[Output]) -> None:
+    def submit(self, deployment: Deployment, outputs: Sequence[Output]) -> None:
         """Submit a model's calls in batches; ValueError if some are pending in other batches."""
-        backend = self.factories[entry.name].backend(entry)
+        backend = deployment.backend()
         if isinstance(backend, BatchBackend):
             plan = Plan([output.cell for output in outputs], self.journal)
             backend.ledger = BatchLedger(self.journal)

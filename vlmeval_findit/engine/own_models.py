@@ -1,4 +1,4 @@
-"""FindIt's models on this machine and at OpenRouter, and its baselines, without VLMEvalKit.
+"""FindIt's models on this machine and its baselines, without VLMEvalKit.
 
 VLMEvalKit makes them, and importing it takes seconds: a run that is finished needs none of it.
 """
@@ -8,32 +8,31 @@ from __future__ import annotations
 import inspect
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
 from contextlib import aclosing
-from dataclasses import dataclass
 from functools import cache
-from typing import Any, ClassVar
+from pathlib import Path
+from typing import Any
 
-from ..benchmarks import baseline_for, baseline_named, baselines, benchmarks
-from ..core import Config, Count, Dollars, Number, Seconds, Whole, host_version, validate
+from ..benchmarks import baseline_for, baseline_named, benchmarks
+from ..core import either, host_version, install_command, may_have_model, package_folder, validate
 from ..models import (
-    OPENROUTER,
-    Budget,
-    ChatModel,
     ModelEntry,
-    PricesField,
     RunSettings,
-    chat_model,
     describe_local_run,
     local_names,
+    name_taken,
     on_this_machine,
-    provider_endpoints,
+    refuse_missing,
+    refuse_unloadable,
+    refuse_without_peft,
     row_of_checkpoint,
     row_to_run,
-    token_limit,
 )
 from ..protocol import Answering, CancelledError, DatasetVariant, Described, settings_from
-from .answering import BackendFactory
+from ..serving import visible_gpus
 from .backend import Backend, CancelToken, WorkResult
 from .calls import given_key
+from .deployment import IN_WORDS, SAMPLED, Deployment, at_its_place
+from .over_http import refuse_headers
 from .plan import WorkItem
 
 # --- what a run records, by the arguments of VLMEvalKit's entries ---------------------------------
@@ -76,116 +75,143 @@ def local_key(given: Mapping[str, Any], answering: Answering) -> dict[str, Any]:
     return given_key(given, answering.revision or answering.checkpoint)
 
 
-# --- models at OpenRouter -------------------------------------------------------------------------
+# --- who answers ----------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class ApiSettings(Config):
-    """Settings of a model at OpenRouter."""
-
-    called: ClassVar[str] = "setting"
-    retry: Whole = 6  # attempts a call at most
-    timeout: Seconds = 600.0  # of an attempt
-    max_usd: Dollars | None = None  # spending limit
-    budget: Budget | None = None  # shared by several models, in place of max_usd
-    max_new_tokens: Count | None = None  # None: the row's limit, else the variant's
-    temperature: Number | None = None  # None: the row's
-    prices: PricesField | None = None  # US dollars a million tokens; None: the model table's
-
-
-def api_settings(given: Mapping[str, Any]) -> ApiSettings:
-    """Read the settings of a model, the token limit by any of its names.
-
-    Raises ValueError for an unknown setting or an invalid value.
-    """
-    limit, rest = token_limit(given)
-    return validate(ApiSettings, {**rest, "max_new_tokens": limit})
-
-
-def asked_settings(api: ApiSettings) -> dict[str, Any]:
-    """Return the settings that decide what is asked: those of a :class:`.ModelEntry`."""
-    asked = {"temperature": api.temperature, "max_new_tokens": api.max_new_tokens}
-    return {name: value for name, value in asked.items() if value is not None}
-
-
-def api_chat(model: str, api: ApiSettings) -> ChatModel:
-    """Return how a model is asked at OpenRouter."""
-    limit, fields = token_limit(asked_settings(api))
-    return chat_model(model, OPENROUTER, fields=fields, max_tokens=limit)
-
-
-def describe_api(variant: DatasetVariant, model: str, **settings: Any) -> Described:
-    """Describe a run of a model at OpenRouter; it needs no key."""
-    chat = api_chat(model, api_settings(settings))
-    return chat.describe(variant, provider_endpoints(OPENROUTER, needs_key=False))
-
-
-# --- in a sweep -----------------------------------------------------------------------------------
-
-
-class OwnModels:
-    """Answers with models of FindIt's: ``host`` makes what does, for the first call."""
-
-    def __init__(self, host: Callable[[], BackendFactory]) -> None:
-        self._host = cache(host)
+class MadeByHost(Deployment):
+    """A model that VLMEvalKit makes for the first call, and that this process runs."""
 
     @property
     def version(self) -> Mapping[str, str]:
         return host_version()
 
-    def check(self, entry: ModelEntry) -> None:
-        if entry.checkpoint is not None:
-            _local_arguments(entry)  # raises where no row fits
-        refuse_headers(entry)
-        given = {**entry.settings, **entry.resources}
-        try:
-            if entry.name in baselines():
-                inspect.signature(baseline_key).bind_partial(**given)
-            elif _is_at_openrouter(entry):
-                api_settings(given)
-            else:
-                _run_settings(given)
-        except (TypeError, ValueError) as error:
-            raise ValueError(f"{entry.where}settings of {entry.name}: {error}") from None
+    def ready(self) -> Deployment:
+        if package_folder() is None:
+            raise ValueError(f"VLMEvalKit is not installed: {install_command('run')}")
+        return self
 
-    def settings(self, entry: ModelEntry) -> Mapping[str, Any]:
-        if entry.name in baselines():
-            return baseline_key(entry.name)
-        if _is_at_openrouter(entry):
-            return given_key(entry.settings, None)
+    def backend(self) -> Backend:
+        return LateBackend(self._made_by_host)
+
+    def _made_by_host(self) -> Backend:
+        made = self.asking.host()(self)
+        made.check()  # makes its name known there
+        return made.backend()
+
+
+class Baseline(MadeByHost):
+    """A model without weights."""
+
+    called = "a baseline"
+
+    def check(self) -> None:
+        super().check()
+        entry = self.entry
+        refuse_headers(entry)
+        with at_its_place(entry, f"settings of {self.name}: "):
+            given = {**entry.settings, **entry.resources}
+            inspect.signature(baseline_key).bind_partial(**given)
+
+    def key(self) -> Mapping[str, Any]:
+        return baseline_key(self.name)
+
+    def describe(self, variant: DatasetVariant) -> Described:
+        return describe_baseline(variant, self.name)
+
+
+class Local(MadeByHost):
+    """A model of FindIt's table on this machine."""
+
+    called = "a model on this machine"
+    uses = IN_WORDS | SAMPLED | {"batch_size", "variants", "device", "dtype", "logprobs"}
+
+    def check(self) -> None:
+        super().check()
+        with at_its_place(self.entry):
+            self._check_files()
+            if self.asking.asks and not self.asking.on_ray:
+                refuse_device(self.entry)
+        refuse_headers(self.entry)
+        with at_its_place(self.entry, f"settings of {self.name}: "):
+            _run_settings({**self.entry.settings, **self.entry.resources})
+
+    def _check_files(self) -> None:
+        _, checkpoint = local_names()[self.name]
+        refuse_missing(checkpoint)
+        refuse_unloadable(checkpoint)
+        refuse_without_peft(checkpoint)
+
+    def key(self) -> Mapping[str, Any]:
         # The part in every key is the same for all variants.
         benchmark = benchmarks()[0]
         variant = benchmark.parse(benchmark.variant_names()[0])
-        return local_key(entry.settings, self.describe(entry, variant).answering)
+        return local_key(self.entry.settings, self.describe(variant).answering)
 
-    def describe(self, entry: ModelEntry, variant: DatasetVariant) -> Described:
-        if entry.name in baselines():
-            return describe_baseline(variant, entry.name)
-        if _is_at_openrouter(entry):
-            return describe_api(variant, entry.name, **entry.settings)
-        return describe_local(variant, **_local_arguments(entry))
+    def describe(self, variant: DatasetVariant) -> Described:
+        return describe_local(variant, **self.arguments)
 
-    def on_this_machine(self, entry: ModelEntry, answering: Answering) -> Answering:
-        if entry.name in baselines() or _is_at_openrouter(entry):
-            return answering
-        return local_on_this_machine(answering, **_local_arguments(entry))
+    def on_this_machine(self, answering: Answering) -> Answering:
+        return local_on_this_machine(answering, **self.arguments)
 
-    def backend(self, entry: ModelEntry) -> Backend:
-        def make() -> Backend:
-            self._host().check(entry)  # makes its name known there
-            return self._host().backend(entry)
-
-        return LateBackend(make)
+    @property
+    def arguments(self) -> Mapping[str, Any]:
+        """The arguments with which VLMEvalKit makes it."""
+        entry = self.entry
+        row, checkpoint = local_names()[entry.name]
+        return _in_its_space(entry, {"like": row.name, "model_path": checkpoint, **entry.settings})
 
 
-def refuse_headers(entry: ModelEntry) -> None:
-    """Refuse headers of a model that is not asked at a server."""
-    if entry.headers:
-        raise ValueError(f"{entry.where}headers of {entry.name} need a server: --base-url URL")
+class Checkpoint(Local):
+    """A user's checkpoint on this machine."""
+
+    called = "a checkpoint on this machine"
+    uses = Local.uses | {"like"}
+
+    @property
+    def checkpoint(self) -> str:
+        assert self.entry.checkpoint is not None
+        return self.entry.checkpoint
+
+    def _check_files(self) -> None:
+        refuse_other_checkpoint(self.entry)
+        refuse_unloadable(self.checkpoint)
+        refuse_without_peft(self.checkpoint)
+
+    @property
+    def arguments(self) -> Mapping[str, Any]:
+        entry = self.entry
+        stated = entry.space is not None
+        row = row_of_checkpoint(entry.name, self.checkpoint, entry.like, space_stated=stated)
+        given = {"like": row.name, "model_path": self.checkpoint, **entry.settings}
+        return _in_its_space(entry, given)
 
 
-def _is_at_openrouter(entry: ModelEntry) -> bool:
-    return entry.checkpoint is None and entry.name not in local_names()
+def refuse_other_checkpoint(entry: ModelEntry) -> None:
+    """Refuse a checkpoint that fits no row, or whose name is of a model of VLMEvalKit's."""
+    assert entry.checkpoint is not None
+    stated = entry.space is not None
+    row_of_checkpoint(entry.name, entry.checkpoint, entry.like, space_stated=stated)
+    if may_have_model(entry.name):
+        raise ValueError(name_taken(entry.name, entry.checkpoint))
+
+
+# Exists where a machine may have AMD's GPUs, which torch calls cuda, too
+AMD_DRIVER = Path("/dev/kfd")
+
+
+def refuse_device(entry: ModelEntry) -> None:
+    """Refuse a model's NVIDIA GPU that this machine lacks; torch checks other devices."""
+    device = entry.resources.get("device")
+    if device is None:
+        return
+    kind, _, number = device.partition(":")
+    if kind == "gpu" or (number and not number.isdecimal()):
+        raise ValueError(f"--device {device}: unknown device; devices are cpu, cuda, cuda:1, mps …")
+    if kind == "cuda" and not AMD_DRIVER.exists():
+        count = len(visible_gpus())
+        if count <= int(number or 0):
+            here = [f"cuda:{place}" for place in range(count)] or ["cpu"]
+            raise ValueError(f"--device {device}: not here; type --device {either(here)}")
 
 
 def _run_settings(arguments: Mapping[str, Any]) -> RunSettings:
@@ -194,15 +220,7 @@ def _run_settings(arguments: Mapping[str, Any]) -> RunSettings:
     return validate(RunSettings, given)
 
 
-def _local_arguments(entry: ModelEntry) -> dict[str, Any]:
-    """Return the arguments with which VLMEvalKit makes a model on this machine."""
-    if entry.checkpoint is not None:
-        stated = entry.space is not None
-        row = row_of_checkpoint(entry.name, entry.checkpoint, entry.like, space_stated=stated)
-        checkpoint = entry.checkpoint
-    else:
-        row, checkpoint = local_names()[entry.name]
-    arguments = {"like": row.name, "model_path": checkpoint, **entry.settings}
+def _in_its_space(entry: ModelEntry, arguments: dict[str, Any]) -> Mapping[str, Any]:
     space = settings_from({"space": entry.space}).space
     return arguments if space is None else {**arguments, "space": space}
 

@@ -20,6 +20,7 @@ from ..models import (
     NEEDED_FIELDS,
     Adapter,
     Bounds,
+    Budget,
     ChatModel,
     Endpoint,
     LocalFamily,
@@ -57,8 +58,9 @@ from ..serving import (
 )
 from .backend import CallOptions
 from .calls import given_key
-from .server_backends import ServerBackends, naming_model
-from .server_state import ServerPolicy
+from .deployment import at_its_place, naming_model
+from .over_http import OverHttp
+from .own_models import refuse_other_checkpoint
 
 if TYPE_CHECKING:
     from .http_backend import HttpService
@@ -285,47 +287,63 @@ def served_model(entry: ModelEntry, serving: ServeOptions) -> ServedModel:
     return replace(model, settings=replace(settings, merge_adapter=False))
 
 
-class ServedModelBackends(ServerBackends):
-    """Answers with models served here; logs go to ``servers`` in the work dir."""
+class Served(OverHttp):
+    """A model that this machine serves; logs go to ``servers`` in the work dir."""
 
-    def __init__(
-        self,
-        serving: ServeOptions,
-        inference: CallOptions,
-        work_dir: Path,
-        policy: ServerPolicy,
-        *,
-        asks: bool = True,
-    ) -> None:
-        super().__init__((), inference, policy=policy, asks=asks)
-        if asks:  # Calls may be counted on a machine without the program and the GPUs
-            serving.check()
-        self._serving = serving
-        self._log_folder = work_dir / "servers"
+    called = "a model that this machine serves (--serve)"
+    uses = OverHttp.uses - {"max_usd"} | {
+        "like",
+        "dtype",
+        "gpus",
+        "serve",
+        "tensor_parallel",
+        "serve_args",
+    }
 
-    def check(self, entry: ModelEntry) -> None:
+    @property
+    def serving(self) -> ServeOptions:
+        assert self.asking.serving is not None
+        return self.asking.serving
+
+    @cached_property
+    def model(self) -> ServedModel:
+        """The checkpoint, and how it is served; ValueError if it cannot be."""
+        return served_model(self.entry, self.serving)
+
+    def check(self) -> None:
+        entry = self.entry
+        super().check()
+        with at_its_place(entry):
+            if entry.checkpoint is not None:
+                refuse_other_checkpoint(entry)
+            else:
+                refuse_missing(local_names()[entry.name][1])
+        if self.asking.asks:  # Calls may be counted on a machine without the program and the GPUs
+            self.serving.check()
         with naming_model(entry):
             if entry.headers or entry.resources:
                 raise ValueError("headers and resources have no effect under --serve")
-            refuse_missing(self._model(entry).checkpoint)
-            self._model(entry).chat()
+            refuse_missing(self.model.checkpoint)
+            self.model.chat()
 
-    def settings(self, entry: ModelEntry) -> Mapping[str, Any]:
-        return self._model(entry).key()
+    def key(self) -> Mapping[str, Any]:
+        return self.model.key()
 
-    def describe(self, entry: ModelEntry, variant: DatasetVariant) -> Described:
-        return self._model(entry).describe(variant)
+    def describe(self, variant: DatasetVariant) -> Described:
+        return self.model.describe(variant)
 
-    def on_this_machine(self, entry: ModelEntry, answering: Answering) -> Answering:
-        return self._model(entry).on_this_machine(answering)
+    def on_this_machine(self, answering: Answering) -> Answering:
+        return self.model.on_this_machine(answering)
 
-    def _service(self, entry: ModelEntry) -> HttpService:
+    def service(self) -> HttpService:
         from .http_backend import HttpService
 
-        model = self._model(entry)
-        timeout = self.inference.timeout
-        servers = model.started(self._log_folder)
-        return HttpService(model.chat(), servers, timeout, policy=self.policy)
+        servers = self.model.started(self.asking.work_dir / "servers")
+        how = self.asking.calls.timeout, Budget(), self.asking.policy
+        return HttpService(self.model.chat(), servers, *how)
 
-    def _model(self, entry: ModelEntry) -> ServedModel:
-        return served_model(entry, self._serving)
+    @property
+    def calls_at_a_time(self) -> int:
+        # As many as the program does best with, unless somebody said how many.
+        stated = self.asking.calls.threads
+        return self.model.program.calls if stated == CallOptions().threads else stated

@@ -1,9 +1,13 @@
 """The door of the room: names, in the order in which a newcomer should meet them."""
 
 from .registration import (
-    register_models as register_models,
     register as register,
+    made_in_vlmevalkit as made_in_vlmevalkit,
     run_host as run_host,
+)
+
+from .model_registration import (
+    register_models as register_models,
 )
 
 from .config_keys import (
@@ -30,7 +34,7 @@ from .local import (
 )
 
 from .vlmevalkit_backends import (
-    VLMEvalKitBackends as VLMEvalKitBackends,
+    VLMEvalKitModel as VLMEvalKitModel,
     load_model as load_model,
 )
 

@@ -18,27 +18,20 @@ from vlmeval.api.base import BaseAPI
 
 from ..core import validate
 from ..engine import (
+    ApiSettings,
+    Asking,
     CallOptions,
+    Deployment,
     HttpBackend,
-    HttpService,
-    ServedModelBackends,
-    ServerBackends,
-    api_chat,
+    Served,
+    api_service,
     api_settings,
     asked_settings,
+    deployment_of,
     describe_api,
     policy_of,
 )
-from ..models import (
-    MODELS,
-    OPENROUTER,
-    Budget,
-    HostMessage,
-    ModelEntry,
-    from_host_message,
-    merged_fields,
-    provider_endpoints,
-)
+from ..models import MODELS, Budget, HostMessage, ModelEntry, from_host_message, merged_fields
 from ..protocol import DatasetVariant, Described, parse_record
 from ..serving import ServeOptions
 from .baseline_models import RecordedReply, recorded_reply, variant_of
@@ -65,16 +58,8 @@ class FindItOpenRouter(BaseAPI):  # type: ignore[misc]
 
     def __init__(self, model: str, **settings: Any) -> None:
         super().__init__(retry=1, verbose=False)
-        api = api_settings(settings)
-        chat = api_chat(model, api)
-        self.name = chat.name
-        servers = provider_endpoints(OPENROUTER)
-        budget = api.budget or Budget(api.max_usd or math.inf)
-        if api.prices is not None:
-            chat = replace(chat, prices=api.prices)
-        if not math.isinf(budget.limit):
-            chat.check_limit(servers)
-        self.service = HttpService(chat, servers, api.timeout, budget, policy_of(api.retry))
+        self.service = api_service(model, api_settings(settings))
+        self.name = self.service.model.name
         self._backend = HttpBackend(lambda: self.service)
 
     @classmethod
@@ -172,13 +157,12 @@ class FindItServed:
         **settings: Any,
     ) -> None:
         serving = validate(ServeOptions, {"program": serve} if isinstance(serve, str) else serve)
+        serving.check()
         names = settings.keys() & {"retry", "timeout"}
         calls: dict[str, Any] = {name: settings.pop(name) for name in names}
-        api = api_settings(calls)
-        options = CallOptions(timeout=api.timeout)
-        policy = policy_of(api.retry)
         entry = ModelEntry(model, settings, checkpoint=checkpoint, like=like, space=space)
-        self.asked = ServedModelBackends(serving, options, Path(work_dir), policy), entry
+        asking = replace(_asking(api_settings(calls)), serving=serving, work_dir=Path(work_dir))
+        self.asked = Served(entry, asking)
 
 
 def _at_address(
@@ -193,8 +177,8 @@ def _at_address(
     like: str | None = None,
     headers: Mapping[str, str] | None = None,
     **arguments: Any,
-) -> tuple[ServerBackends, ModelEntry]:
-    """Return what answers for a model, and the model as it is asked."""
+) -> Deployment:
+    """Return what answers for a model."""
     api = api_settings(arguments)
     entry = ModelEntry(
         model,
@@ -207,12 +191,17 @@ def _at_address(
         prices=api.prices,
         headers=headers,
     )
-    budget = api.budget or Budget(api.max_usd or math.inf)
-    options = CallOptions(timeout=api.timeout)
-    policy = policy_of(api.retry)
-    servers = ServerBackends((), options, (), budget, key=key, policy=policy)
-    servers.check(entry)
-    return servers, entry
+    deployment = deployment_of(entry, replace(_asking(api), key=key))
+    deployment.check()
+    return deployment
+
+
+def _asking(api: ApiSettings) -> Asking:
+    return Asking(
+        calls=CallOptions(timeout=api.timeout),
+        budget=api.budget or Budget(api.max_usd or math.inf),
+        policy=policy_of(api.retry),
+    )
 
 
 API_CLASSES = (FindItOpenRouter, FindItServer, FindItProvider, FindItServed)

@@ -33,7 +33,7 @@ from ..core import (
 )
 from ..engine import (
     Backend,
-    BackendFactory,
+    Deployment,
     HttpBackend,
     ItemSizes,
     JobSpec,
@@ -51,7 +51,7 @@ from ..engine import (
     prediction_rows,
     prepare_output,
 )
-from ..models import GenerateClient, ModelEntry, find_model, refuse_unreachable, with_logprobs
+from ..models import GenerateClient, find_model, refuse_unreachable, with_logprobs
 from ..protocol import CallResult, ModelClient, wants_logprobs
 from ..scoring import CellResult
 from ..storage import RunFiles, check_model_name, write_rows
@@ -63,7 +63,7 @@ from .model_objects import attributes_of, note_calls
 from .outcomes import OUTCOMES
 from .runner_reports import prediction_format, replace_everywhere
 from .space_when_scored import recorded_space
-from .vlmevalkit_backends import Asked, PassedObject, VLMEvalKitBackends, asked, judged_loading
+from .vlmevalkit_backends import VLMEvalKitModel, asked, judged_loading
 
 log = get_logger("FindIt")
 
@@ -136,9 +136,9 @@ def _job(given: Mapping[str, Any]) -> Any:
     passed = given["model"]
     with OUTCOMES.of(name, dataset.dataset_name) as outcome:
         dataset.take(given.get("limit"))
-        answers = _asked_of(given)
+        deployment = _asked_of(given)
         model = HostModel(passed, name, bool(given.get("use_vllm")), dataset.dump_image)
-        run = prepare_run(dataset, name, Path(given["work_dir"]), answers)
+        run = prepare_run(dataset, name, Path(given["work_dir"]), deployment)
     with Ranks.of_this_process().ending_together(), OUTCOMES.of(name, dataset.dataset_name):
         try:
             outcome.failed_calls, outcome.why_failed = answer_dataset(
@@ -149,21 +149,24 @@ def _job(given: Mapping[str, Any]) -> Any:
     return passed if model.loaded is None else model.loaded
 
 
-def _asked_of(given: Mapping[str, Any]) -> Asked:
+def _asked_of(given: Mapping[str, Any]) -> Deployment:
     """Return what answers: the object that VLMEvalKit passes, or what it will make of a name."""
     model = given["model"]
     name = str(given["model_name"])
     if hasattr(model, "asked"):
-        servers, entry = model.asked
+        passed: Deployment = model.asked
+        entry = passed.entry
         refuse_another_row(name, find_model(entry.like or entry.name), entry.name)
-        servers.inference = replace(servers.inference, threads=int(given["api_nproc"]))
-        return servers, entry
-    factory, entry = asked(name)
+        calls = replace(passed.asking.calls, threads=int(given["api_nproc"]))
+        return replace(passed, asking=replace(passed.asking, calls=calls))
+    deployment = asked(name)
+    entry = deployment.entry
     if not isinstance(model, str):
-        return PassedObject(entry_of_object(model, name)), entry
+        return VLMEvalKitModel(entry, passed=entry_of_object(model, name))
     if given.get("use_vllm") and _takes_vllm(name):
-        return factory, replace(entry, settings={**entry.settings, "use_vllm": True})
-    return factory, entry
+        settings = {**entry.settings, "use_vllm": True}
+        return replace(deployment, entry=replace(entry, settings=settings))
+    return deployment
 
 
 def _takes_vllm(name: str) -> bool:
@@ -181,8 +184,7 @@ class HostRun:
 
     path: Path  # The prediction file in the model's folder, which later runs read
     output: Output  # VLMEvalKit puts its file into a folder below
-    factory: BackendFactory
-    entry: ModelEntry
+    deployment: Deployment
 
     @property
     def paths(self) -> Sequence[Path]:
@@ -191,17 +193,17 @@ class HostRun:
 
 
 def prepare_run(
-    dataset: VariantDataset, model: str, work_dir: Path, answers: Asked | None = None
+    dataset: VariantDataset, model: str, work_dir: Path, deployment: Deployment | None = None
 ) -> HostRun:
     """Prepare a run over a dataset's rows, or refuse it; ``work_dir`` is for the predictions.
 
     Raises SpaceError, IdentityError where the folder has another run, or another ValueError.
     """
     check_model_name(model)
-    factory, entry = answers or asked(model)
-    entry = replace(entry, space=dataset.settings.space or entry.space)
-    described_run = factory.describe(entry, dataset.loaded.variant)
-    cell = dataset.cell(model, factory.settings(entry), entry.prompt)
+    deployment = (deployment or asked(model)).in_space(dataset.settings.space)
+    entry = deployment.entry
+    described_run = deployment.describe(dataset.loaded.variant)
+    cell = dataset.cell(model, deployment.key(), entry.prompt)
     cell = replace(cell, logprobs=wants_logprobs())
     if cell.logprobs:
         with_logprobs(entry.settings)
@@ -219,7 +221,7 @@ def prepare_run(
             model,
         )
     model_folder = work_dir.parent if _RUN_FOLDER.fullmatch(work_dir.name) else work_dir
-    return HostRun(model_folder / path.name, output, factory, entry)
+    return HostRun(model_folder / path.name, output, deployment)
 
 
 def answer_dataset(
@@ -294,12 +296,13 @@ def _make_calls(
     run: HostRun, model: HostModel, threads: int, again: bool, journal: Journal
 ) -> None:
     """Make this process's share of the calls that are left."""
-    ranks, factory = Ranks.of_this_process(), run.factory
+    ranks = Ranks.of_this_process()
+    deployment = run.deployment
     cell = replace(run.output.cell, rows=tuple(ranks.share(run.output.cell.rows)))
-    if isinstance(factory, VLMEvalKitBackends):
-        backend = _host_backend(factory.host_entry(run.entry), model, threads)
+    if isinstance(deployment, VLMEvalKitModel):
+        backend = _host_backend(deployment.made, model, threads)
     else:
-        backend = factory.backend(run.entry)
+        backend = deployment.backend()
     with CallsBar(f"{cell.model}/{cell.dataset.name}") as bar, cancelled_by_signals() as cancel:
         job = JobSpec(
             outputs=[replace(run.output, cell=cell)],
@@ -308,7 +311,7 @@ def _make_calls(
             again=again,
             sizes=_SIZES,
             watcher=bar,
-            answering=lambda output: factory.on_this_machine(run.entry, output.identity.answering),
+            answering=lambda output: deployment.on_this_machine(output.identity.answering),
             identities=lambda output: run.paths if ranks.is_first else (),
         )
         last, is_stopped = None, True

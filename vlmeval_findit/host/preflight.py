@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import partial
@@ -13,14 +12,12 @@ from vlmeval.dataset import DATASET_CLASSES, SUPPORTED_DATASETS
 from vlmeval.dataset.video_dataset_config import supported_video_datasets
 
 from ..core import nearest
-from ..engine import BackendFactory, CallOptions
-from ..models import Budget, ModelEntry
+from ..engine import Deployment, MadeByHost
 from ..storage import check_model_name, is_users_table
-from .api import FindItOpenRouter
 from .inference import prepare_run
 from .local import make_known
 from .model_descriptions import entry_of
-from .vlmevalkit_backends import ASKED, VLMEvalKitBackends, asked
+from .vlmevalkit_backends import ASKED, VLMEvalKitModel, asked
 
 
 def preflight(
@@ -34,7 +31,7 @@ def preflight(
     """Build every FindIt dataset as VLMEvalKit will; raise ValueError for what it would skip."""
     for model in models:
         check_model_name(model)
-        is_theirs = isinstance(asked(model)[0], VLMEvalKitBackends)
+        is_theirs = isinstance(asked(model), VLMEvalKitModel)
         if datasets and is_theirs and entry_of(model).cls is None:
             raise ValueError(f"unknown model {model!r}{nearest(model, supported_VLM)}")
     for name in datasets:
@@ -58,30 +55,19 @@ def check_datasets(names: Iterable[str]) -> None:
             raise ValueError(f"VLMEvalKit has no dataset {name!r}{nearest(name, known)}")
 
 
-def add_model(
-    entry: ModelEntry,
-    factory: BackendFactory | None,
-    budget: Budget,
-    timeout: float | None,
-    asks: bool,
-) -> None:
-    """Make a model of a command line known: ``factory`` answers for it, else VLMEvalKit's class.
-
-    With ``asks`` a ValueError where the budget has a limit, and no price is known.
-    """
-    if factory is None:
-        if entry.checkpoint is not None:
-            stated = entry.space is not None
-            make_known(entry.name, entry.checkpoint, entry.like, space_stated=stated)
-        maker = supported_VLM.get(entry.name)
-        more = {**entry.settings, **entry.resources}
-        if getattr(maker, "func", None) is FindItOpenRouter:
-            more |= {"budget": budget, "timeout": timeout or 600.0}
-        if maker is not None and more:
-            supported_VLM[entry.name] = partial(maker, **more)
-        if "budget" in more and not math.isinf(budget.limit) and asks:
-            supported_VLM[entry.name]()
-        factory = VLMEvalKitBackends(CallOptions())
-        # Its entry has them now.
-        entry = replace(entry, settings={}, resources={})
-    ASKED[entry.name] = factory, entry
+def add_model(deployment: Deployment) -> None:
+    """Make a model of a command line known: what VLMEvalKit makes, by VLMEvalKit's class."""
+    name = deployment.name
+    if not isinstance(deployment, MadeByHost):
+        ASKED[name] = deployment
+        return
+    entry = deployment.entry
+    if entry.checkpoint is not None:
+        stated = entry.space is not None
+        make_known(name, entry.checkpoint, entry.like, space_stated=stated)
+    maker = supported_VLM.get(name)
+    more = {**entry.settings, **entry.resources}
+    if maker is not None and more:
+        supported_VLM[name] = partial(maker, **more)
+    # Its maker has them now.
+    ASKED[name] = VLMEvalKitModel(replace(entry, settings={}, resources={}))

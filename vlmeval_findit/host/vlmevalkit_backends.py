@@ -6,26 +6,23 @@ import inspect
 import math
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
 from functools import partial
 from importlib.util import find_spec
 from typing import Any
 
 from ..benchmarks import benchmarks
-from ..core import host_version, nearest
+from ..core import nearest
 from ..engine import (
     Backend,
-    BackendFactory,
-    CallOptions,
-    HttpBackend,
-    Loader,
+    Deployment,
+    InVLMEvalKit,
     LocalBackend,
     ThreadedBackend,
-    api_settings,
     refuse_headers,
 )
-from ..models import Budget, GenerateClient, ModelEntry, checked_loading, report_of
+from ..models import GenerateClient, ModelEntry, checked_loading, report_of
 from ..protocol import Answering, DatasetVariant, Described, ModelClient, settings_from
-from .api import FindItOpenRouter
 from .model_descriptions import (
     Entry,
     described,
@@ -36,36 +33,22 @@ from .model_descriptions import (
     with_space,
     with_system,
 )
-from .registration import register
-
-MakeBackend = Callable[[Loader, CallOptions], Backend]
+from .model_registration import register_models
 
 
-class VLMEvalKitBackends:
-    """Answers with the models that VLMEvalKit knows, FindIt's among them.
+@dataclass(frozen=True, eq=False)
+class VLMEvalKitModel(InVLMEvalKit):
+    """A model that VLMEvalKit makes, FindIt's among them; VLMEvalKit is imported."""
 
-    Args:
-        inference: options of calls.
-        make: a backend from a loader; None answers in this process.
-        budget: what all models over HTTP may spend together (None: only count).
+    # What it is, if VLMEvalKit passes an object: not what its name would be
+    passed: Entry | None = None
 
-    Raises:
-        ImportError: VLMEvalKit is not installed.
-    """
-
-    def __init__(
-        self, inference: CallOptions, make: MakeBackend | None = None, budget: Budget | None = None
-    ) -> None:
-        register()
-        self._inference = inference
-        self._make = make
-        self._budget = budget or Budget()
-
-    def check(self, entry: ModelEntry) -> None:
+    def check(self) -> None:
         from vlmeval.config import supported_VLM
 
         from .local import make_known
 
+        entry = self.entry
         if entry.checkpoint is not None:
             stated = entry.space is not None
             make_known(entry.name, entry.checkpoint, entry.like, space_stated=stated)
@@ -74,101 +57,81 @@ class VLMEvalKitBackends:
             raise ValueError(f"{entry.where}VLMEvalKit has no model {entry.name!r}{near}")
         refuse_headers(entry)
         try:
-            self._check_settings(entry, supported_VLM[entry.name])
+            self._check_settings(supported_VLM[entry.name])
         except (TypeError, ValueError) as error:
             raise ValueError(f"{entry.where}settings of {entry.name}: {error}") from None
 
-    def _check_settings(self, entry: ModelEntry, maker: Callable[..., Any]) -> None:
+    def _check_settings(self, maker: Callable[..., Any]) -> None:
         """Refuse settings that its class would refuse or ignore."""
+        entry = self.entry
         given = {**entry.settings, **entry.resources}
         made = with_system(entry_of(entry.name), entry.prompt)
-        if made.cls is FindItOpenRouter:
-            api_settings(given)
-            return
-        if made.is_api and not math.isinf(self._budget.limit):
+        if made.is_api and not math.isinf(self.asking.budget.limit):
             raise ValueError(
                 "--max-usd: what VLMEvalKit's model over an API costs is not known. Leave it out"
             )
         inspect.signature(maker).bind_partial(**given)
 
-    def settings(self, entry: ModelEntry) -> Mapping[str, Any]:
-        made = self.host_entry(entry)
+    @property
+    def made(self) -> Entry:
+        """The model as VLMEvalKit makes it, with the space and words of its run."""
+        if self.passed is not None:
+            return self.passed
+        entry = self.entry
+        space = settings_from({"space": entry.space}).space
+        made = with_space(entry_of(entry.name, entry.settings), space)
+        return with_system(made, entry.prompt)
+
+    def key(self) -> Mapping[str, Any]:
+        made = self.made
         if hasattr(made.cls, "key_settings"):
             return key_settings(made, Answering())
         # The part in every key is the same for all variants.
         benchmark = benchmarks()[0]
         variant = benchmark.parse(benchmark.variant_names()[0])
-        return key_settings(made, described(entry.name, made, variant).answering)
+        return key_settings(made, described(self.name, made, variant).answering)
 
-    def describe(self, entry: ModelEntry, variant: DatasetVariant) -> Described:
-        made = self.host_entry(entry)
-        if settings_from({"space": entry.space}).space is None:
-            refuse_unknown_bounds(entry.name, made, variant)
-        return described(entry.name, made, variant)
+    def describe(self, variant: DatasetVariant) -> Described:
+        made = self.made
+        if settings_from({"space": self.entry.space}).space is None:
+            refuse_unknown_bounds(self.name, made, variant)
+        return described(self.name, made, variant)
 
-    def on_this_machine(self, entry: ModelEntry, answering: Answering) -> Answering:
-        return on_this_machine(self.host_entry(entry), answering)
+    def on_this_machine(self, answering: Answering) -> Answering:
+        return on_this_machine(self.made, answering)
 
-    def host_entry(self, entry: ModelEntry) -> Entry:
-        """Return the model as VLMEvalKit makes it, with the space and words of its run."""
-        space = settings_from({"space": entry.space}).space
-        made = with_space(entry_of(entry.name, entry.settings), space)
-        return with_system(made, entry.prompt)
+    def ready(self) -> VLMEvalKitModel:
+        return self
 
-    @property
-    def version(self) -> Mapping[str, str]:
-        return host_version()
+    def backend(self) -> Backend:
+        made = self.made
+        calls = self.asking.calls
+        load = partial(load_model, self.name, {**made.arguments, **self.entry.resources})
+        if self.asking.on_ray:
+            from ..engine import RayBackend
 
-    def backend(self, entry: ModelEntry) -> Backend:
-        made = self.host_entry(entry)
-        arguments = {**made.arguments, **entry.resources}
-        if made.cls is FindItOpenRouter:
-            # All calls over HTTP share one budget and one policy, so they are made here.
-            given = {"timeout": self._inference.timeout, **arguments, "budget": self._budget}
-            return HttpBackend(lambda: _made(entry.name, given).service, self._inference.threads)
-        load = partial(load_model, entry.name, arguments)
-        if self._make is not None:
-            return self._make(load, self._inference)
-        if made.is_api:
-            return ThreadedBackend(load, self._inference.threads)
-        return LocalBackend(load)
-
-
-class PassedObject(VLMEvalKitBackends):
-    """Answers with an object that VLMEvalKit passes: what it is, not what its name would be."""
-
-    def __init__(self, passed: Entry) -> None:
-        super().__init__(CallOptions())
-        self._passed = passed
-
-    def host_entry(self, entry: ModelEntry) -> Entry:
-        return self._passed
+            return RayBackend(load, calls)
+        return ThreadedBackend(load, calls.threads) if made.is_api else LocalBackend(load)
 
 
 def load_model(name: str, arguments: Mapping[str, Any]) -> ModelClient:
     """Load a model of VLMEvalKit, in any process; KeyError if there is none."""
-    register()
-    runs_here = not entry_of(name).is_api
-    return GenerateClient(_made(name, arguments), runs_here=runs_here)
+    import vlmeval.config
+
+    register_models(vlmeval.config)
+    is_api = entry_of(name).is_api
+    with nullcontext() if is_api else judged_loading():
+        model = vlmeval.config.supported_VLM[name](**arguments)
+    return GenerateClient(model, runs_here=not is_api)
 
 
-def _made(name: str, arguments: Mapping[str, Any]) -> Any:
-    from vlmeval.config import supported_VLM
-
-    with nullcontext() if entry_of(name).is_api else judged_loading():
-        return supported_VLM[name](**arguments)
-
-
-Asked = tuple[BackendFactory, ModelEntry]
-"""What answers for a model, and the model."""
-
-ASKED: dict[str, Asked] = {}
+ASKED: dict[str, Deployment] = {}
 """What answers for the models of this command line."""
 
 
-def asked(model: str) -> Asked:
+def asked(model: str) -> Deployment:
     """Return what answers for a model; for others than those of the command line, VLMEvalKit."""
-    return ASKED.get(model) or (VLMEvalKitBackends(CallOptions()), ModelEntry(model))
+    return ASKED.get(model) or VLMEvalKitModel(ModelEntry(model))
 
 
 @contextmanager

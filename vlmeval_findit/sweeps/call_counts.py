@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
@@ -18,7 +18,17 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ..boxes import Space
-from ..engine import Cell, CellBuilder, Images, JournalView, Plan, Prompts, shared_key, unread
+from ..engine import (
+    Cell,
+    CellBuilder,
+    Deployment,
+    Images,
+    JournalView,
+    Plan,
+    Prompts,
+    shared_key,
+    unread,
+)
 from ..models import (
     BATCH_PRICE,
     CHARACTERS_A_TOKEN,
@@ -26,7 +36,6 @@ from ..models import (
     ImageRule,
     ImageToSend,
     Load,
-    ModelEntry,
     SentImage,
     image_tokens,
     images_to_send,
@@ -243,31 +252,24 @@ def _encoded(image_to_send: ImageToSend) -> SentImage | None:
 # --- sweeps ---------------------------------------------------------------------------------------
 
 
-def sweep_groups(
-    sweep: Sweep, settings: Mapping[str, Mapping[str, Any]], chats: Mapping[str, ChatModel]
-) -> list[CallGroup]:
+def sweep_groups(sweep: Sweep, deployments: Iterable[Deployment]) -> list[CallGroup]:
     """Return the cells of a sweep, one group per model.
 
     Later stages are counted as if the first format won: as many calls.
 
-    Args:
-        settings: by model, :meth:`.BackendFactory.settings`.
-        chats: by model, how it is asked over HTTP.
-
-    Raises:
-        FileNotFoundError: a table is missing; the message says how to make it.
+    Raises FileNotFoundError where a table is missing; the message says how to make it.
     """
     tables = CellBuilder(skip_missing=None)
     share = 1.0 if sweep.batch is None else BATCH_PRICE
 
-    def group(entry: ModelEntry) -> CallGroup:
+    def group(deployment: Deployment) -> CallGroup:
+        entry = deployment.entry
         variants = all_variants(sweep, entry.name)
-        given = settings[entry.name]
-        cells = tuple(cells_to_ask(sweep, entry, variants, tables, given))
-        chat = chats.get(entry.name)
+        cells = tuple(cells_to_ask(sweep, entry, variants, tables, deployment.key()))
+        chat = deployment.chat
         of_price = share
         if chat is not None and chat.prices is not None:
             of_price = chat.asked_surcharge(chat.prices).of(share)
         return CallGroup(entry.name, cells, chat, of_price)
 
-    return list(map(group, sweep.models))
+    return list(map(group, deployments))

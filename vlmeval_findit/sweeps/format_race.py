@@ -14,8 +14,7 @@ from pathlib import Path
 
 from ..analysis import RACE_ROUNDS, rank_round, rounds_of
 from ..benchmarks import benchmark_of
-from ..engine import Backend, Engine, ModelStoppedError, Output, begin_output, in_memory
-from ..models import ModelEntry
+from ..engine import Backend, Deployment, Engine, ModelStoppedError, Output, begin_output, in_memory
 from ..protocol import DatasetVariant, Identity
 from ..scoring import CellResult, DroppedFormat, RunScore, refuse_unanswered, result_of
 from ..statistics import drop_allowance
@@ -43,7 +42,7 @@ class FormatRace:
     """The race of one model's formats."""
 
     engine: Engine
-    entry: ModelEntry
+    deployment: Deployment
     stages: int
     _done: int = field(default=0, init=False)  # stages
     _spent: float = field(default=0.0, init=False)
@@ -69,8 +68,8 @@ class FormatRace:
         rounds = (tuple(rounds_of(output.cell.dataset, output.cell.rows)) for output in outputs)
         new = map(RaceCell, outputs, rounds)
         formats, uneven = _by_format([*self._front, *new])
-        results = self.engine.run_model(self.entry, uneven)
-        backend = self.engine.factories[self.entry.name].backend(self.entry)
+        results = self.engine.run_model(self.deployment, uneven)
+        backend = self.deployment.backend()
         for number in range(1, 1 + len(RACE_ROUNDS)):
             if len(formats) == 1:
                 break
@@ -120,9 +119,9 @@ class FormatRace:
                 asking.append(_narrowed(cell.whole, rows, {*rows, *cell.rows, *_recorded(cell)}))
         begun: dict[Path, Identity] = {}
         if asking:
-            answered = self.engine.answer(self.entry, asking, backend)
+            answered = self.engine.answer(self.deployment, asking, backend)
             if answered.last is not None:
-                raise ModelStoppedError(self.entry.name, answered.last, results)
+                raise ModelStoppedError(self.deployment.name, answered.last, results)
             begun = {output.path: output.identity for output in answered.outputs.values()}
 
         def after(cell: RaceCell) -> RaceCell:

@@ -7,8 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from ..engine import (
-    BackendFactory,
     Cell,
+    Deployment,
     ModelStoppedError,
     Output,
     Watcher,
@@ -16,7 +16,6 @@ from ..engine import (
     prepare_output,
     sample_setting,
 )
-from ..models import ModelEntry
 from ..protocol import Described, Settings, StopReason
 from ..scoring import CellResult
 from ..storage import sample_path
@@ -60,20 +59,17 @@ class StoppedModels:
             raise UnfinishedError(results, self._errors.values())
 
 
-def prepare_cell(
-    work_dir: Path, entry: ModelEntry, cell: Cell, settings: Settings, factory: BackendFactory
-) -> Output:
+def prepare_cell(work_dir: Path, cell: Cell, settings: Settings, deployment: Deployment) -> Output:
     """Prepare a cell's files where VLMEvalKit would put them; more samples are below them."""
     path = _path_of(work_dir, cell)
-    return prepare_output(path, cell, settings, _described(entry, cell, factory), factory.version)
+    described = _described(cell, deployment)
+    return prepare_output(path, cell, settings, described, deployment.version)
 
 
-def check_cell(
-    work_dir: Path, entry: ModelEntry, cell: Cell, settings: Settings, factory: BackendFactory
-) -> None:
+def check_cell(work_dir: Path, cell: Cell, settings: Settings, deployment: Deployment) -> None:
     """Refuse a cell that :func:`prepare_cell` refuses; nothing is prepared."""
     path = _path_of(work_dir, cell)
-    check_output(path, cell, settings, _described(entry, cell, factory), factory.version)
+    check_output(path, cell, settings, _described(cell, deployment), deployment.version)
 
 
 def _path_of(work_dir: Path, cell: Cell) -> Path:
@@ -82,7 +78,7 @@ def _path_of(work_dir: Path, cell: Cell) -> Path:
     return sample_path(path, cell.sample) if cell.sample > 1 else path
 
 
-def _described(entry: ModelEntry, cell: Cell, factory: BackendFactory) -> Described:
-    described = factory.describe(entry, cell.variant)
+def _described(cell: Cell, deployment: Deployment) -> Described:
+    described = deployment.describe(cell.variant)
     recorded = {**described.answering.settings, **sample_setting(cell.sample)}
     return described._replace(answering=replace(described.answering, settings=recorded))

@@ -15,11 +15,10 @@ from pathlib import Path
 from ..benchmarks import parse
 from ..core import refuse_duplicates
 from ..engine import (
-    BackendFactories,
-    BackendFactory,
     CancelToken,
     Cell,
     CellBuilder,
+    Deployment,
     Engine,
     ItemSizes,
     Journal,
@@ -29,7 +28,7 @@ from ..engine import (
     clean_up,
     merge_predictions,
 )
-from ..models import ModelEntry, refuse_same_names
+from ..models import refuse_same_names
 from ..protocol import Settings
 from ..scoring import CellResult
 from ..storage import RunFiles, check_model_name
@@ -42,7 +41,7 @@ log = logging.getLogger(__name__)
 class SingleRuns:
     """Every model over every dataset."""
 
-    models: Sequence[ModelEntry]
+    deployments: Sequence[Deployment]
     datasets: Sequence[str]  # names as they are typed: files have them
     work_dir: Path
     settings: Settings  # of scoring
@@ -50,14 +49,13 @@ class SingleRuns:
     logprobs: bool = False
 
     def __post_init__(self) -> None:
-        refuse_same_names(self.models)
+        refuse_same_names(deployment.entry for deployment in self.deployments)
         refuse_duplicates(self.datasets)
 
 
 def ask_runs(
     runs: SingleRuns,
     tables: CellBuilder,
-    factories: BackendFactories,
     watcher: Watcher,
     cancel: CancelToken,
 ) -> list[CellResult]:
@@ -73,37 +71,34 @@ def ask_runs(
         KeyboardInterrupt: a stop was requested twice.
     """
     prepared = []
-    for model in runs.models:
-        entry = replace(model, space=runs.settings.space or model.space)
-        factory = factories[entry.name]
-        outputs = [_output(runs, entry, factory, tables, name) for name in runs.datasets]
-        prepared.append((entry, outputs))
+    for stated in runs.deployments:
+        deployment = stated.in_space(runs.settings.space)
+        outputs = [_output(runs, deployment, tables, name) for name in runs.datasets]
+        prepared.append((deployment, outputs))
     stopped = StoppedModels(watcher)
     results: list[CellResult] = []
-    for entry, outputs in prepared:
+    for deployment, outputs in prepared:
         for output in outputs:
-            ask = partial(_ask, entry, output, factories, watcher, cancel)
-            results += stopped.ask(entry.name, ask)
+            ask = partial(_ask, deployment, output, watcher, cancel)
+            results += stopped.ask(deployment.name, ask)
     stopped.check(results)
     return results
 
 
-def _output(
-    runs: SingleRuns, entry: ModelEntry, factory: BackendFactory, tables: CellBuilder, name: str
-) -> Output:
-    check_model_name(entry.name)
+def _output(runs: SingleRuns, deployment: Deployment, tables: CellBuilder, name: str) -> Output:
+    check_model_name(deployment.name)
     variant = parse(name)
     cell = tables.cell(
-        entry.name,
+        deployment.name,
         variant,
         runs.limit,
-        factory.settings(entry),
+        deployment.key(),
         logprobs=runs.logprobs,
-        prompt=entry.prompt,
+        prompt=deployment.entry.prompt,
     )
     if name != variant.name:
         cell = _named(cell, name)
-    return prepare_cell(runs.work_dir, entry, cell, runs.settings, factory)
+    return prepare_cell(runs.work_dir, cell, runs.settings, deployment)
 
 
 def _named(cell: Cell, name: str) -> Cell:
@@ -113,9 +108,8 @@ def _named(cell: Cell, name: str) -> Cell:
 
 
 def _ask(
-    entry: ModelEntry,
+    deployment: Deployment,
     output: Output,
-    factories: BackendFactories,
     watcher: Watcher,
     cancel: CancelToken,
 ) -> list[CellResult]:
@@ -123,9 +117,9 @@ def _ask(
     folder.mkdir(parents=True, exist_ok=True)
     clean_up(folder)
     with Journal(RunFiles(output.path).calls) as journal:
-        engine = Engine(factories, ItemSizes(), watcher, cancel, lambda: journal)
+        engine = Engine(ItemSizes(), watcher, cancel, lambda: journal)
         merge_predictions(output, journal, engine.digests)
-        results = engine.run_model(entry, [output])
+        results = engine.run_model(deployment, [output])
         _warn_of_failures(output, results, journal)
     return results
 

@@ -10,10 +10,10 @@ from functools import partial
 from ..analysis import choose_best_format
 from ..engine import (
     ONE_WRITER,
-    BackendFactories,
     CancelToken,
     Cell,
     CellBuilder,
+    Deployment,
     Engine,
     ItemSizes,
     Journal,
@@ -22,7 +22,6 @@ from ..engine import (
     clean_up,
     merge_predictions,
 )
-from ..models import ModelEntry
 from ..protocol import DatasetVariant
 from ..scoring import CellResult
 from ..storage import MORE_SAMPLES, Lock
@@ -32,9 +31,11 @@ from .sweep_cells import Sweep, cells_to_ask, extra_variants, scoring_settings, 
 
 
 def run_sweep(
-    sweep: Sweep, factories: BackendFactories, watcher: Watcher, cancel: CancelToken
+    sweep: Sweep, deployments: Sequence[Deployment], watcher: Watcher, cancel: CancelToken
 ) -> list[CellResult]:
     """Make every call of a sweep that has no answer yet, and write all its files.
+
+    ``deployments`` answer for its models, in their order.
 
     Raises:
         ValueError: something was refused before the first call.
@@ -50,54 +51,57 @@ def run_sweep(
             return stack.enter_context(Journal(sweep.journal))
 
         sizes = ItemSizes(sweep.inference.variants, sweep.inference.batch_size)
-        engine = Engine(factories, sizes, watcher, cancel, open_journal)
-        for entry in sweep.models:
-            factories[entry.name].check(entry)
+        engine = Engine(sizes, watcher, cancel, open_journal)
+        for deployment in deployments:
+            deployment.check()
         stack.enter_context(Lock(sweep_lock, ONE_WRITER))
         for entry in sweep.models:
             folder = sweep.work_dir / entry.name
             for run_folder in (folder, *folder.glob(f"{MORE_SAMPLES}/*")):
                 clean_up(run_folder)
-        return _stages(sweep, engine, CellBuilder(sweep.skip_missing))
+        return _stages(sweep, deployments, engine, CellBuilder(sweep.skip_missing))
 
 
-def _stages(sweep: Sweep, engine: Engine, tables: CellBuilder) -> list[CellResult]:
+def _stages(
+    sweep: Sweep, deployments: Sequence[Deployment], engine: Engine, tables: CellBuilder
+) -> list[CellResult]:
     count = len(sweep.stages)
-    racers = sweep.models if sweep.race else ()
-    races = {entry.name: FormatRace(engine, entry, count) for entry in racers}
+    racers = deployments if sweep.race else ()
+    races = {racer.name: FormatRace(engine, racer, count) for racer in racers}
     extra = extra_variants(sweep)
     stopped = StoppedModels(engine.watcher)
     results: list[CellResult] = []
     for stage in range(count):
         prepared = []
-        for entry in sweep.models:
-            if entry.name in stopped:
+        for deployment in deployments:
+            name = deployment.name
+            if name in stopped:
                 continue
-            racing = races.get(entry.name)
-            winner = _winner(entry, results, extra, racing) if stage else None
-            done = {result.variant for result in results if result.model == entry.name}
+            racing = races.get(name)
+            winner = _winner(name, results, extra, racing) if stage else None
+            done = {result.variant for result in results if result.model == name}
             done.update(racing.front if racing else ())
-            variants = stage_variants(sweep, entry.name, stage, winner)
+            variants = stage_variants(sweep, name, stage, winner)
             new = [variant for variant in variants if variant not in done]
-            given = engine.factories[entry.name].settings(entry)
-            cells = cells_to_ask(sweep, entry, new, tables, given)
-            prepared.append((entry, _prepare(sweep, engine, entry, cells)))
+            cells = cells_to_ask(sweep, deployment.entry, new, tables, deployment.key())
+            prepared.append((deployment, _prepare(sweep, deployment, cells)))
         for _, outputs in prepared:
             for output in outputs:
                 merge_predictions(output, engine.journal, engine.digests)
         if sweep.batch is not None and not sweep.race and len(prepared) > 1:
-            for entry, outputs in prepared:
-                engine.submit(entry, outputs)
-        for entry, outputs in prepared:
-            ask = partial(_ask, engine, entry, outputs, extra, races.get(entry.name))
-            for result in stopped.ask(entry.name, ask):
+            for deployment, outputs in prepared:
+                engine.submit(deployment, outputs)
+        for deployment, outputs in prepared:
+            racing = races.get(deployment.name)
+            ask = partial(_ask, engine, deployment, outputs, extra, racing)
+            for result in stopped.ask(deployment.name, ask):
                 results.append(replace(result, compared=extra.get(result.variant, True)))
     stopped.check(results)
     return results
 
 
 def _winner(
-    entry: ModelEntry,
+    model: str,
     results: Iterable[CellResult],
     extra: Container[DatasetVariant],
     racing: FormatRace | None,
@@ -105,27 +109,24 @@ def _winner(
     """Return a cell in the format that leads after a model's finished stages."""
     if racing is not None:
         return racing.front[0]
-    of_model = (result for result in results if result.model == entry.name)
+    of_model = (result for result in results if result.model == model)
     return choose_best_format([result for result in of_model if result.variant not in extra])
 
 
 def _ask(
     engine: Engine,
-    entry: ModelEntry,
+    deployment: Deployment,
     outputs: Sequence[Output],
     extra: Container[DatasetVariant],
     racing: FormatRace | None,
 ) -> list[CellResult]:
     if racing is None:
-        return engine.run_model(entry, outputs)
+        return engine.run_model(deployment, outputs)
     others = [output for output in outputs if output.cell.variant in extra]
     raced = [output for output in outputs if output.cell.variant not in extra]
-    return engine.run_model(entry, others) + racing.stage(raced)
+    return engine.run_model(deployment, others) + racing.stage(raced)
 
 
-def _prepare(
-    sweep: Sweep, engine: Engine, entry: ModelEntry, cells: Iterable[Cell]
-) -> list[Output]:
-    settings = scoring_settings(sweep, entry)
-    factory = engine.factories[entry.name]
-    return [prepare_cell(sweep.work_dir, entry, cell, settings, factory) for cell in cells]
+def _prepare(sweep: Sweep, deployment: Deployment, cells: Iterable[Cell]) -> list[Output]:
+    settings = scoring_settings(sweep, deployment.entry)
+    return [prepare_cell(sweep.work_dir, cell, settings, deployment) for cell in cells]

@@ -15,6 +15,7 @@ import pytest
 from vlmeval_findit.benchmarks.findit import parse
 from vlmeval_findit.cli import main
 from vlmeval_findit.data import prepare_demo
+from vlmeval_findit.engine import deployment_of
 from vlmeval_findit.models import PRICES_AS_OF, ChatRequest, Load, chat_model
 from vlmeval_findit.protocol import image, text
 from vlmeval_findit.sweeps import count_calls, parse_sweep, sweep_groups
@@ -118,11 +119,11 @@ def test_calls_without_their_images_are_counted_and_not_weighed(
     monkeypatch.setenv("LMUData", str(lmu))
     monkeypatch.setenv("FINDIT_IMAGES", f"Demo={tmp_path}")
     sweep = parse_sweep(SWEEP)
-    settings = {"GPT-5.4": {}, "FullImage": {}}
-    groups = sweep_groups(sweep, settings, {"GPT-5.4": chat_model("GPT-5.4", "openrouter")})
+    asked = [*map(deployment_of, sweep.models)]
+    groups = sweep_groups(sweep, asked)
     dry = count_calls(groups)
     assert (dry.counts[0].calls, dry.counts[0].load, dry.missing) == (6, Load(), 1)
-    with_them = sweep_groups(replace(sweep, logprobs=True), settings, {})
+    with_them = sweep_groups(replace(sweep, logprobs=True), asked)
     assert [{cell.logprobs for cell in each[0].cells} for each in (groups, with_them)] == [
         {False},
         {True},

@@ -1,0 +1,160 @@
+"""All kinds of deployments, and which kind answers for an entry."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from ..benchmarks import baselines
+from ..core import may_have_model, model_names, nearest
+from ..models import MODELS, ModelEntry, find_model, local_names, same_checkpoint
+from ..protocol import Answering, DatasetVariant, Described
+from .backend import Backend
+from .calls import given_key
+from .deployment import CONCURRENT, IN_WORDS, Asking, Deployment, at_its_place
+from .over_http import AtOpenRouter, AtProvider, AtServer, InBatches, refuse_headers
+from .own_models import Baseline, Checkpoint, Local, MadeByHost
+from .served_model import Served
+
+log = logging.getLogger(__name__)
+
+
+class InVLMEvalKit(MadeByHost):
+    """A model of VLMEvalKit's, as far as it is known without importing VLMEvalKit."""
+
+    called = "a model of VLMEvalKit's"
+    uses = IN_WORDS | CONCURRENT | {"use_vllm"}
+
+    def check(self) -> None:
+        super().check()
+        with at_its_place(self.entry):
+            _refuse_unknown(self.name)
+        refuse_headers(self.entry)
+
+    def key(self) -> Mapping[str, Any]:
+        prompt = self.entry.prompt
+        words = {} if prompt is None or prompt.system is None else {"system_prompt": prompt.system}
+        return given_key({**self.entry.settings, **words}, None)
+
+    def describe(self, variant: DatasetVariant) -> Described:
+        row = find_model(self.name)
+        space = row.space(variant).as_dict() if row else None
+        return Described(Answering(in_vlmevalkit=True), space, space)
+
+    def ready(self) -> Deployment:
+        super().ready()
+        return self.asking.host()(self)
+
+
+def _refuse_unknown(name: str) -> None:
+    """Refuse a model that VLMEvalKit lacks; say where ours is the same checkpoint."""
+    ours = " or ".join(same_checkpoint(name))
+    same = f"{ours} is the same checkpoint, asked as the protocol says"
+    if not may_have_model(name):
+        meant = f": {same}" if ours else nearest(name, all_models())
+        raise ValueError(f"unknown model {name!r}{meant}")
+    if ours and find_model(name) is not None:  # else its space is refused, in the same words
+        log.warning("%s is VLMEvalKit's class, with its settings; %s", name, same)
+
+
+def all_models() -> list[str]:
+    """Return the names that ``--model`` takes: baselines, FindIt's, and VLMEvalKit's."""
+    at_openrouter = [row.entry for row in MODELS.values() if row.api]
+    return [*baselines(), *local_names(), *at_openrouter, *model_names()]
+
+
+_OF_CLUSTERS = frozenset({"executor", "replicas", "gpus", "variants"})
+
+
+@dataclass(frozen=True, eq=False)
+class OnRay(MadeByHost):
+    """A model that a Ray cluster runs instead of this machine; in all else as without it."""
+
+    without: Deployment = field(kw_only=True)
+
+    called = "a model on a Ray cluster"
+    uses = Local.uses | _OF_CLUSTERS
+
+    def has_effect(self, option: str) -> bool:
+        return option in _OF_CLUSTERS or self.without.has_effect(option)
+
+    @property
+    def what(self) -> str:
+        return self.without.what
+
+    def check(self) -> None:
+        self.without.check()
+
+    def key(self) -> Mapping[str, Any]:
+        return self.without.key()
+
+    def describe(self, variant: DatasetVariant) -> Described:
+        return self.without.describe(variant)
+
+    def on_this_machine(self, answering: Answering) -> Answering:
+        return self.without.on_this_machine(answering)
+
+    def backend(self) -> Backend:
+        return self.without.backend()
+
+    def ready(self) -> Deployment:
+        return replace(self, without=self.without.ready())
+
+
+# In the order in which messages name them
+KINDS: tuple[type[Deployment], ...] = (
+    Baseline,
+    Local,
+    Checkpoint,
+    Served,
+    OnRay,
+    AtOpenRouter,
+    AtServer,
+    AtProvider,
+    InBatches,
+    InVLMEvalKit,
+)
+
+
+def deployment_of(entry: ModelEntry, asking: Asking | None = None) -> Deployment:
+    """Return who answers for an entry; nothing is looked up on the network.
+
+    A name in VLMEvalKit's list means VLMEvalKit's model.
+
+    Raises:
+        ValueError: a baseline is to be asked at a server.
+    """
+    asking = asking or Asking()
+    kind = _kind_of(entry, asking)
+    made = kind(entry, asking)
+    is_here = isinstance(made, MadeByHost)
+    return OnRay(entry, asking, without=made) if asking.on_ray and is_here else made
+
+
+def _kind_of(entry: ModelEntry, asking: Asking) -> type[Deployment]:
+    if asking.batch is not None:
+        return InBatches
+    flag = "--provider" if entry.provider else "--base-url" if entry.base_url else None
+    row = find_model(entry.name)
+    is_baseline = False
+    if row is None or (row.api is None and row.local is None):
+        # Imports all benchmarks: not for a model of which the table says how it is asked.
+        is_baseline = entry.name in baselines()
+    if is_baseline:
+        if flag:
+            raise ValueError(
+                f"{flag}: {entry.name} is a baseline and calls no server. Leave {flag} out"
+            )
+        return Baseline
+    if flag:
+        return AtProvider if entry.provider else AtServer
+    if entry.checkpoint is not None:
+        return Checkpoint if asking.serving is None else Served
+    if may_have_model(entry.name):
+        return InVLMEvalKit
+    if entry.name in local_names():
+        return Local if asking.serving is None else Served
+    is_api = row is not None and row.api is not None and row.entry == entry.name
+    return AtOpenRouter if is_api else InVLMEvalKit

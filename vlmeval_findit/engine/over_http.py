@@ -1,0 +1,340 @@
+"""Models over HTTP: at servers, at a provider, at OpenRouter by name, in batches."""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from ..core import Config, Count, Dollars, Number, Seconds, Whole, validate
+from ..models import (
+    LOCAL_SETTINGS,
+    OPENROUTER,
+    AddressFile,
+    BatchKind,
+    Budget,
+    ChatModel,
+    Endpoints,
+    ModelEntry,
+    PricesField,
+    chat_model,
+    header_lines,
+    identifying_servers,
+    make_endpoints,
+    model_key,
+    provider_endpoints,
+    token_limit,
+    urls_of,
+    with_logprobs,
+)
+from ..protocol import DatasetVariant, Described
+from .backend import Backend
+from .batch_backend import BatchBackend
+from .calls import given_key
+from .deployment import CONCURRENT, IN_WORDS, SAMPLED, Deployment, at_its_place, naming_model
+from .server_state import ServerPolicy
+
+if TYPE_CHECKING:
+    from ..models import BatchService
+    from .http_backend import HttpService
+
+
+def policy_of(retry: int) -> ServerPolicy:
+    """Return a policy with so many attempts of a call; refusals, no fault of its, may be more."""
+    usual = ServerPolicy()
+    attempts = max(retry, 1)
+    refusals = attempts * usual.refusals // usual.attempts
+    return replace(usual, attempts=attempts, refusals=refusals)
+
+
+def chat_of(entry: ModelEntry) -> ChatModel:
+    """Return how servers are asked for a model; its settings are fields of every request.
+
+    Raises SpaceError if its space is not known, ValueError for its token limit or name.
+    """
+    limit, rest = token_limit(entry.settings)
+    who = entry.name, entry.provider, entry.served
+    chat = chat_model(*who, entry.space, rest, limit, entry.like)
+    return chat if entry.prices is None else replace(chat, prices=entry.prices)
+
+
+class OverHttp(Deployment):
+    """A model that the engine asks over HTTP."""
+
+    uses = IN_WORDS | SAMPLED | CONCURRENT | {"timeout", "max_usd", "logprobs"}
+    asked_by_findit = True
+
+    @abstractmethod
+    def service(self) -> HttpService:
+        """Return what makes its calls; servers of this machine are started."""
+
+    def check(self) -> None:
+        super().check()
+        if self.asking.logprobs:
+            with naming_model(self.entry):
+                with_logprobs(self.entry.settings)
+
+    @property
+    def calls_at_a_time(self) -> int:
+        """How many calls each server gets."""
+        return self.asking.calls.threads
+
+    def backend(self) -> Backend:
+        # Imported late, as a finished sweep asks nothing.
+        from .http_backend import HttpBackend
+
+        return HttpBackend(self.service, self.calls_at_a_time)
+
+
+class AtServer(OverHttp):
+    """A model of servers that take OpenAI's chat completions."""
+
+    called = "a model of a server (--base-url)"
+    uses = OverHttp.uses | {"like", "base_url", "header", "extra_body", "key", "prices"}
+
+    @cached_property
+    def chat(self) -> ChatModel:
+        return chat_of(self.entry)
+
+    def check(self) -> None:
+        super().check()
+        header_lines(self.asking.headers)  # of all models: no name before what is wrong
+        with naming_model(self.entry):
+            self._refuse_of_this_machine()
+            servers = self.servers(needs_key=self.asking.asks)
+            # Imported late: it imports the standard library's HTTP client.
+            from ..models import refuse_unknown_proxies
+
+            refuse_unknown_proxies(servers() if isinstance(servers, AddressFile) else servers)
+            chat = self.chat
+            if not math.isinf(self.asking.budget.limit):
+                chat.check_limit(self._that_may_state_costs(servers))
+
+    def _refuse_of_this_machine(self) -> None:
+        """Refuse what only a model on this machine has."""
+        entry = self.entry
+        if entry.checkpoint is not None:
+            raise ValueError(
+                f"checkpoint {entry.checkpoint} is of a model on this machine, but servers are "
+                "asked: give their name for it as `served`"
+            )
+        for name in LOCAL_SETTINGS:
+            if name in entry.settings or name in entry.resources:
+                raise ValueError(
+                    f"{name} is of a model on this machine, but a server is asked, which "
+                    "decides it. Leave it out"
+                )
+        if entry.resources:
+            raise ValueError(
+                f"{next(iter(entry.resources))} has no effect: resources are of a model on "
+                "this machine, but a server is asked. Leave it out, or write it in `settings` "
+                "if it is a field of the server's requests"
+            )
+
+    def _that_may_state_costs(self, servers: Endpoints) -> Sequence[Any]:
+        return identifying_servers(servers)
+
+    def key(self) -> Mapping[str, Any]:
+        entry = self.entry
+        return model_key(entry.name, entry.provider, entry.served, entry.settings)
+
+    def describe(self, variant: DatasetVariant) -> Described:
+        with naming_model(self.entry):
+            servers = self.servers(needs_key=False)
+            return self.chat.describe(variant, identifying_servers(servers))
+
+    def service(self) -> HttpService:
+        from .http_backend import HttpService
+
+        asking = self.asking
+        how = asking.calls.timeout, asking.budget, asking.policy
+        return HttpService(self.chat, self.servers(), *how)
+
+    @property
+    def _headers(self) -> dict[str, str]:
+        return {**header_lines(self.asking.headers), **(self.entry.headers or {})}
+
+    def servers(self, *, needs_key: bool = True) -> Endpoints:
+        """Return its servers; ``needs_key``: refuse a provider without a key."""
+        urls = urls_of(self.entry.base_url)
+        return make_endpoints(urls, self.asking.key, self._headers) if urls else []
+
+
+class AtProvider(AtServer):
+    """A model at a provider, in its protocol."""
+
+    called = "a model at a provider (--provider)"
+
+    def servers(self, *, needs_key: bool = True) -> Endpoints:
+        assert self.entry.provider is not None
+        urls = urls_of(self.entry.base_url)
+        who = self.entry.provider, urls, self.asking.key, self._headers
+        return provider_endpoints(*who, needs_key=needs_key)
+
+
+class InBatches(AtServer):
+    """A model at a server or a provider that is asked in batches."""
+
+    called = "a model that is asked in batches (--batch)"
+    uses = AtServer.uses - CONCURRENT | {"batch"}
+    asked_by_findit = False
+
+    @property
+    def kind(self) -> BatchKind:
+        assert self.asking.batch is not None
+        return self.asking.batch
+
+    def check(self) -> None:
+        if self.asking.logprobs and self.kind.is_plain:
+            raise ValueError(f"--logprobs: the {self.kind.value} interface gives none")
+        with naming_model(self.entry):
+            self._refuse_other_places()
+        super().check()
+
+    def _refuse_other_places(self) -> None:
+        kind = self.kind
+        provider = self.entry.provider
+        urls = urls_of(self.entry.base_url)
+        if provider not in (None, kind.value):
+            raise ValueError(
+                f"it is asked at {provider}, but --batch {kind.value} is another provider's"
+            )
+        if provider and len(urls) > 1:
+            raise ValueError(f"--batch {kind.value} needs a single address, but there are several")
+        if not provider and (len(urls) != 1 or urls[0].startswith("@")):
+            raise ValueError(
+                f"--batch {kind.value} needs a single server: --base-url with its address, up to "
+                "and with /v1, or --provider"
+            )
+
+    def _that_may_state_costs(self, servers: Endpoints) -> Sequence[Any]:
+        return []  # The cost of a batch is not known beforehand
+
+    def describe(self, variant: DatasetVariant) -> Described:
+        if self.kind.is_plain and variant.reply_schema is not None:
+            with naming_model(self.entry):
+                raise ValueError(
+                    f"{variant.name}: --batch {self.kind.value} cannot constrain replies to a "
+                    "format: ask it one by one, or without _constrained"
+                )
+        return super().describe(variant)
+
+    def servers(self, *, needs_key: bool = True) -> Endpoints:
+        where = AtProvider if self.entry.provider is not None else AtServer
+        return where(self.entry, self.asking).servers(needs_key=needs_key)
+
+    def backend(self) -> Backend:
+        return BatchBackend(self._service_of_batches, self.asking.calls.poll)
+
+    def _service_of_batches(self) -> BatchService:
+        from ..models import BATCH_SERVICES
+
+        (endpoint,) = identifying_servers(self.servers())
+        asking = self.asking
+        how = asking.calls.timeout, asking.budget
+        return BATCH_SERVICES[self.kind](self.chat, endpoint, *how)
+
+
+# --- OpenRouter, by the name of a model -----------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class ApiSettings(Config):
+    """Settings of a model at OpenRouter."""
+
+    called: ClassVar[str] = "setting"
+    retry: Whole = 6  # attempts a call at most
+    timeout: Seconds = 600.0  # of an attempt
+    max_usd: Dollars | None = None  # spending limit
+    budget: Budget | None = None  # shared by several models, in place of max_usd
+    max_new_tokens: Count | None = None  # None: the row's limit, else the variant's
+    temperature: Number | None = None  # None: the row's
+    prices: PricesField | None = None  # US dollars a million tokens; None: the model table's
+
+
+def api_settings(given: Mapping[str, Any]) -> ApiSettings:
+    """Read the settings of a model, the token limit by any of its names.
+
+    Raises ValueError for an unknown setting or an invalid value.
+    """
+    limit, rest = token_limit(given)
+    return validate(ApiSettings, {**rest, "max_new_tokens": limit})
+
+
+def asked_settings(api: ApiSettings) -> dict[str, Any]:
+    """Return the settings that decide what is asked: those of a :class:`.ModelEntry`."""
+    asked = {"temperature": api.temperature, "max_new_tokens": api.max_new_tokens}
+    return {name: value for name, value in asked.items() if value is not None}
+
+
+def api_chat(model: str, api: ApiSettings) -> ChatModel:
+    """Return how a model is asked at OpenRouter."""
+    limit, fields = token_limit(asked_settings(api))
+    chat = chat_model(model, OPENROUTER, fields=fields, max_tokens=limit)
+    return chat if api.prices is None else replace(chat, prices=api.prices)
+
+
+def describe_api(variant: DatasetVariant, model: str, **settings: Any) -> Described:
+    """Describe a run of a model at OpenRouter; it needs no key."""
+    chat = api_chat(model, api_settings(settings))
+    return chat.describe(variant, provider_endpoints(OPENROUTER, needs_key=False))
+
+
+def api_service(model: str, api: ApiSettings) -> HttpService:
+    """Return what makes the calls of a model at OpenRouter; ValueError without a key.
+
+    A ValueError, too, where the budget has a limit, and no price is known.
+    """
+    from .http_backend import HttpService
+
+    chat = api_chat(model, api)
+    servers = provider_endpoints(OPENROUTER)
+    budget = api.budget or Budget(api.max_usd or math.inf)
+    if not math.isinf(budget.limit):
+        chat.check_limit(servers)
+    return HttpService(chat, servers, api.timeout, budget, policy_of(api.retry))
+
+
+class AtOpenRouter(OverHttp):
+    """A proprietary model that is asked at OpenRouter, as its name alone says."""
+
+    called = "a model at OpenRouter"
+
+    @cached_property
+    def chat(self) -> ChatModel:
+        return api_chat(self.name, self._settings)
+
+    @property
+    def _settings(self) -> ApiSettings:
+        return api_settings({**self.entry.settings, **self.entry.resources})
+
+    def check(self) -> None:
+        super().check()
+        refuse_headers(self.entry)
+        with at_its_place(self.entry, f"settings of {self.name}: "):
+            _ = self._settings
+        if self.asking.asks:
+            from ..models import refuse_unknown_proxies  # as late as the server's
+
+            with at_its_place(self.entry):
+                refuse_unknown_proxies(provider_endpoints(OPENROUTER))
+
+    def key(self) -> Mapping[str, Any]:
+        return given_key(self.entry.settings, None)
+
+    def describe(self, variant: DatasetVariant) -> Described:
+        return describe_api(variant, self.name, **self.entry.settings)
+
+    def service(self) -> HttpService:
+        stated = {**self.entry.settings, **self.entry.resources}
+        given = {"timeout": self.asking.calls.timeout, **stated, "budget": self.asking.budget}
+        return api_service(self.name, api_settings(given))
+
+
+def refuse_headers(entry: ModelEntry) -> None:
+    """Refuse headers of a model that is not asked at a server."""
+    if entry.headers:
+        raise ValueError(f"{entry.where}headers of {entry.name} need a server: --base-url URL")
