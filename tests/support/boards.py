@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import csv
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from scored_runs import World, query, speaking
+from scored_runs import World, query, small_world, speaking
 
 from vlmeval_findit.benchmarks.findit import box_metrics as metrics
 from vlmeval_findit.leaderboard import Board, make_board
@@ -44,14 +45,16 @@ def board(runs: list[Run]) -> Board:
     return make_board(runs)
 
 
-@pytest.fixture
-def many(world: World) -> Board:
-    """Five models over 60 pictures, each a little worse than the previous."""
-    world.table("Pascal", [query(i, picture=f"{i}.jpg") for i in range(60)])
-    for model, chance in (("A", 0.98), ("B", 0.88), ("C", 0.75), ("D", 0.72), ("E", 0.3)):
-        for name in (JSON, TEXT, "FindIt_Pascal_yxyx_text"):
-            world.predict(model, name, speaking(name, chance - 0.3 * (name == TEXT), 4))
-    return make_board(load_runs([world.runs]))
+@pytest.fixture(scope="module")
+def many(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Board]:
+    """Five models over 60 pictures, each a little worse than the previous; no test changes it."""
+    with pytest.MonkeyPatch.context() as patch:
+        world = small_world(tmp_path_factory.mktemp("many"), patch)
+        world.table("Pascal", [query(i, picture=f"{i}.jpg") for i in range(60)])
+        for model, chance in (("A", 0.98), ("B", 0.88), ("C", 0.75), ("D", 0.72), ("E", 0.3)):
+            for name in (JSON, TEXT, "FindIt_Pascal_yxyx_text"):
+                world.predict(model, name, speaking(name, chance - 0.3 * (name == TEXT), 4))
+        yield make_board(load_runs([world.runs]))
 
 
 def csv_rows(path: Path) -> list[dict[str, str]]:
