@@ -339,6 +339,52 @@ def kitti(folder: Path, pictures: Sequence[Picture]) -> Path:
     return folder
 
 
+def oidv4(folder: Path, pictures: Sequence[Picture]) -> Path:
+    """Write label files into Label/ beside the images; flags are not written."""
+    for picture in pictures:
+        lines = []
+        for thing in picture.things:
+            lines.append(f"{thing.label} {' '.join(map(str, thing.box))}")
+        image = folder / picture.name
+        _write_beside(image.parent / "Label" / image.name, lines)
+    return folder
+
+
+def ultralytics(folder: Path, pictures: Sequence[Picture]) -> Path:
+    """Write lines with fractions of the stated size, or of 640 x 480; flags are not written."""
+    labels = sorted({thing.label for picture in pictures for thing in picture.things})
+    names = {str(at): label for at, label in enumerate(labels)}
+    lines = [json.dumps({"type": "dataset", "task": "detect", "class_names": names})]
+    for picture in pictures:
+        width, height = picture.stated or (640, 480)
+        rows = []
+        for thing in picture.things:
+            x, y, w, h = _sides(thing.box)
+            parts = [(x + w / 2) / width, (y + h / 2) / height, w / width, h / height]
+            rows.append([labels.index(thing.label), *parts])
+        line = {"type": "image", "file": picture.name, **_size(picture), **picture.keys}
+        lines.append(json.dumps(line | {"annotations": {"boxes": rows}}))
+    path = folder / "set.ndjson"
+    path.write_text("\n".join(lines))
+    return path
+
+
+def supervisely(folder: Path, pictures: Sequence[Picture]) -> Path:
+    """Write a file beside each image; flags and splits are tags."""
+    for picture in pictures:
+        things = []
+        for thing in picture.things:
+            tags = [{"name": flag, "value": value} for flag, value in thing.flags.items()]
+            points = {"exterior": [thing.box[:2], thing.box[2:]], "interior": []}
+            shape = {"geometryType": "rectangle", "points": points}
+            things.append({"classTitle": thing.label, "tags": tags, **shape})
+        tags = [{"name": value, "value": None} for value in picture.keys.values()]
+        path = folder / f"{picture.name}.json"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        _json(path, {"size": _size(picture), "tags": tags, "objects": things})
+    return folder
+
+
 def yolo(folder: Path, pictures: Sequence[Picture]) -> Path:
     """Write label files among images of 640 x 480, as fractions; flags are not written."""
     labels = sorted({thing.label for picture in pictures for thing in picture.things})
@@ -368,16 +414,16 @@ NAMING: tuple[Writer, ...] = (
 )
 # Formats with a file for each image
 FILES: tuple[Writer, ...] = (labelme, voc)
-OBJECTS: tuple[Writer, ...] = (*NAMING, *FILES, csv_file, spreadsheet)
-# Formats that state neither names of images, nor sizes, nor flags (but for DOTA's own)
-BARE: tuple[Writer, ...] = (dota, kitti, yolo)
-LINES: tuple[Writer, ...] = (json_lines, swift)
+OBJECTS: tuple[Writer, ...] = (*NAMING, *FILES, supervisely, csv_file, spreadsheet)
+# Formats that state neither names of images, nor sizes, nor flags (but for their own)
+BARE: tuple[Writer, ...] = (dota, kitti, oidv4, yolo)
+LINES: tuple[Writer, ...] = (json_lines, swift, ultralytics)
 STATING_SIZES: tuple[Writer, ...] = tuple(
-    writer for writer in (*OBJECTS, swift) if writer is not createml
+    writer for writer in (*OBJECTS, swift, ultralytics) if writer is not createml
 )
-# Label Studio's numbers are percent, and are not asked about
+# Label Studio's numbers are percent, Ultralytics' fractions, and are not asked about
 IN_PIXELS: tuple[Writer, ...] = tuple(
-    writer for writer in (*OBJECTS, *LINES) if writer is not label_studio
+    writer for writer in (*OBJECTS, *LINES) if writer not in (label_studio, ultralytics)
 )
 KEYS_OF_SPLITS: tuple[Writer, ...] = (
     coco,
@@ -388,15 +434,17 @@ KEYS_OF_SPLITS: tuple[Writer, ...] = (
     via,
     label_studio,
     labelme,
+    supervisely,
+    ultralytics,
     csv_file,
 )
 # Formats that can state a fact, as docs/how-to/data.md has them; the others say nothing of it.
-# CVAT's key of a split is ``subset``, DOTA's flag is a column of its own.
+# CVAT's key of a split is ``subset``; DOTA's flag is a column, OIDv4's a word of its own.
 FACTS: Mapping[str, tuple[Writer, ...]] = {
-    "name of the image": (*OBJECTS, *LINES),
+    "name of the image": tuple(each for each in (*OBJECTS, *LINES) if each is not supervisely),
     "its size": STATING_SIZES,
     "its split": (*KEYS_OF_SPLITS, cvat),
-    "flags": (*OBJECTS, dota),
+    "flags": (*OBJECTS, dota, oidv4),
 }
 TITLES: Mapping[str, Writer] = {
     "COCO": coco,
@@ -415,4 +463,7 @@ TITLES: Mapping[str, Writer] = {
     "DOTA": dota,
     "YOLO": yolo,
     "KITTI": kitti,
+    "OIDv4 ToolKit": oidv4,
+    "Ultralytics' NDJSON": ultralytics,
+    "Supervisely": supervisely,
 }

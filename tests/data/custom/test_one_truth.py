@@ -148,7 +148,7 @@ def test_a_size_that_is_not_the_images_is_refused(
     assert imports(write(writer, tmp_path / "right", [Picture("a.png", BOTH, (640, 480))])) == 0
 
 
-@formats(*(each for each in one_truth.STATING_SIZES if each is not one_truth.label_studio))
+@formats(*(each for each in one_truth.STATING_SIZES if each in one_truth.IN_PIXELS))
 def test_a_stored_size_does_not_decide_what_boxes_refer_to(
     tmp_path, writer: Writer, capsys
 ) -> None:

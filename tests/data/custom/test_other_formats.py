@@ -429,12 +429,6 @@ FOREIGN: list[tuple[str, Any, str, str]] = [
         "datumaro",
         "-if datumaro -f coco_instances",
     ),
-    (
-        "a.png.json",
-        {"description": "", "tags": [], "size": {"height": 1, "width": 1}, "objects": []},
-        "Supervisely",
-        "Export to COCO",
-    ),
     ("v.json", {"project": {}, "config": {}, "view": {}, "file": {}}, "VIA 3", "COCO"),
     (
         "min.json",
@@ -511,7 +505,7 @@ FOREIGN: list[tuple[str, Any, str, str]] = [
         "Azure Machine Learning",
         "--units fractions",
     ),
-    ("sly/meta.json", {"classes": [], "tags": []}, "Supervisely", "FILE.json --name NAME"),
+    ("sly/meta.json", {"classes": [], "tags": []}, "Supervisely", "Name its folder, which has"),
     ("g.json", [{"box_2d": [1, 2, 3, 4], "label": "cat"}], "Gemini", "label"),
     ("q.jsonl", '{"image": "a.png", "expression": "cat", "bbox_2d": [1, 2, 3, 4]}', "Qwen", ""),
     ("gt/gt.txt", "1,1,794.2,47.5,71.2,174.8,1,1,0.8\n", "MOT", "-if mot_seq"),

@@ -49,10 +49,10 @@ def write_in(writer: Writer, folder: Path, label: str, encoding: str, mark: byte
     folder.mkdir(parents=True, exist_ok=True)
     one_truth.draw(folder, "a.png")
     path = writer(folder, [Picture("a.png", [Thing(label, BOX)])])
-    for file in folder.iterdir():
+    for file in folder.rglob("*.*"):
         if file.suffix != ".png":
             text = file.read_text("utf-8")
-            if file.suffix in (".json", ".jsonl"):
+            if file.suffix in (".json", ".jsonl", ".ndjson"):
                 lines = [json.loads(line) for line in text.splitlines()]
                 text = "\n".join(json.dumps(line, ensure_ascii=False) for line in lines)
             file.write_bytes(mark + text.encode(encoding))

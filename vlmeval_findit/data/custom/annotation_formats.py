@@ -21,8 +21,11 @@ from .jsonl import read_jsonl
 from .kitti import is_kitti, read_kitti
 from .label_studio import read_label_studio
 from .labelme import read_labelme
+from .oidv4 import is_oidv4, read_oidv4
 from .reader_options import ReaderOptions
+from .supervisely import read_supervisely
 from .swift_lines import read_swift
+from .ultralytics_ndjson import read_ultralytics_ndjson
 from .via import read_via
 from .visdrone import is_visdrone, read_visdrone
 from .voc import read_voc
@@ -270,6 +273,30 @@ DOTA = AnnotationFormat(
         Place("*/labelTxt-v1.0/labelTxt", ("{split}/images",)),
     ),
 )
+OIDV4 = AnnotationFormat(
+    name="OIDv4 ToolKit",
+    files="DIR with Label",
+    means="OIDv4 ToolKit: Label/ in a folder for each class; other texts of class and corners",
+    read=read_oidv4,
+    flags=("box", *_OBJECTS),
+    fits=_lines(is_oidv4),
+)
+ULTRALYTICS_NDJSON = AnnotationFormat(
+    name="Ultralytics' NDJSON",
+    files="FILE.ndjson",
+    means="Ultralytics' platform: a line an image",
+    read=read_ultralytics_ndjson,
+    flags=_OBJECTS,
+    fits=lambda file: file.json.get("type") == "dataset" and file.has("class_names"),
+)
+SUPERVISELY = AnnotationFormat(
+    name="Supervisely",
+    files="DIR with ann",
+    means="Supervisely: data sets with ann/ and img/",
+    read=read_supervisely,
+    flags=("no_masks", *_OBJECTS),
+    fits=lambda file: not file.is_list and file.has("size", "objects"),
+)
 # First those that are told by what is in a file.
 ANNOTATION_FORMATS = (
     LABELME,
@@ -281,6 +308,9 @@ ANNOTATION_FORMATS = (
     WIDER_FACE,
     CROWDHUMAN,
     DOTA,
+    OIDV4,
+    ULTRALYTICS_NDJSON,
+    SUPERVISELY,
     CREATEML,
     BDD100K,
     HF_METADATA,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import re
 import unicodedata
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -87,6 +88,23 @@ class ClassRules:
         """
         stated = {*self.ignore, *self.drop, *self.rename}
         return [name for name in classes if name not in stated and says_not_to_count(name)]
+
+
+# OpenImages' and WordNet's
+_CODE = re.compile(r"/[mg]/[0-9a-z_]+|n\d{8}")
+
+
+def refuse_codes(source: Path, classes: Collection[str], rules: ClassRules) -> None:
+    """Ask for the names of classes that are called by codes, which models do not know."""
+    stated = {*rules.ignore, *rules.drop, *rules.rename}
+    codes = [name for name in classes if _CODE.fullmatch(name) and name not in stated]
+    if codes:
+        raise AnnotationError(
+            f"{source}: the class {codes[0]!r} is a code, and models are asked for names. Type "
+            f"--rename-class @FILE, which has a line {codes[0]},NAME for each (as OpenImages' "
+            "class-descriptions-boxable.csv has), or --rename-class "
+            f"{codes[0]}={codes[0]} to ask for the code"
+        )
 
 
 def refuse_undecided(source: Path, names: Sequence[str]) -> None:

@@ -26,8 +26,9 @@ from .flags import meaning_of_flag, plain_name
 from .node import SIDES_OF_IMAGES
 from .number_readings import forms_that_fit
 from .reader_options import ReaderOptions
-from .splits import key_of_splits
+from .splits import key_of_splits, names_a_split
 from .text_encodings import text_of
+from .upright_boxes import around_centre
 
 # Sides of an image that its tool did not know
 _NOT_STATED = {"", "0", "0.0"}
@@ -101,6 +102,20 @@ _SIDES_OF_BOXES: Mapping[str, Collection[str]] = {
 _ONE_COLUMN: Mapping[str, Collection[str]] = {
     "box": ("bbox", "box", "bndbox", "boundingbox", "objectbbox", "objectbox"),
 }
+# AutoML's and Vertex AI's lines, which may have no split: four corners, of which two may be empty
+_AUTOML = (
+    "split",
+    "image",
+    "label",
+    "x1",
+    "y1",
+    "upper right x",
+    "upper right y",
+    "x2",
+    "y2",
+    "lower left x",
+    "lower left y",
+)
 _NOT_NEEDED = {
     "source",
     "confidence",
@@ -110,6 +125,7 @@ _NOT_NEEDED = {
     "isinside",
     "id",
     "area",
+    *(plain_name(name) for name in _AUTOML if " " in name),
     # pandas writes its index so
     "",
     "unnamed0",
@@ -122,6 +138,10 @@ _ORDERS = (
 )
 
 
+# Names of OpenImages, whose numbers are fractions
+_OPEN_IMAGES = frozenset(("ImageID", "LabelName", "XMin", "XMax", "YMin", "YMax"))
+
+
 def read_csv(path: Path, images: Path, options: ReaderOptions | None = None) -> Samples:
     """Read a CSV file; in one that ends in .tsv tabs separate.
 
@@ -130,7 +150,7 @@ def read_csv(path: Path, images: Path, options: ReaderOptions | None = None) -> 
     options = options or ReaderOptions()
     listing = _read_listing(path, options.encoding)
     form = BoxForm.CORNERS if listing.numbers_are_unnamed else None
-    collector = Collector(path, images, options, form=form)
+    collector = Collector(path, images, options, listing.units, form)
     if form is None and collector.options.form is not None:
         raise AnnotationError(f"{path}: its columns say what the numbers are. Leave --box out")
     if not listing.is_named:
@@ -277,7 +297,7 @@ def _corners(numbers: Corners, listing: _Listing, collector: Collector) -> Corne
     """Return (x1, y1, x2, y2)."""
     x, y, w, h = numbers
     if listing.box[0] == "cx":
-        return (x - w / 2, y - h / 2, x + w / 2, y + h / 2)
+        return around_centre(x, y, w, h)
     if listing.box[2] == "w":
         return BoxForm.SIDES.corners(numbers)
     form = collector.options.form or collector.form or BoxForm.CORNERS
@@ -314,6 +334,7 @@ class _Listing:
     has_codes: bool  # Whether labels may be numbers that stand for classes
     sides_are_unnamed: bool  # Whether width and height may be those of boxes or images
     decimal_commas: bool
+    units: Units  # Of the format
 
 
 def _read_listing(path: Path, encoding: str | None) -> _Listing:
@@ -365,7 +386,14 @@ def _read_listing(path: Path, encoding: str | None) -> _Listing:
         has_codes=plain_name(header[columns["label"]]) in _CODES["label"],
         sides_are_unnamed="w" in columns and plain_name(header[columns["w"]]) == "width",
         decimal_commas=decimal_commas,
+        units=_units(header, is_named),
     )
+
+
+def _units(header: Sequence[str], is_named: bool) -> Units:
+    """Return the units that the names or the order of columns fix; else pixels."""
+    is_automl = not is_named and "lower left x" in header
+    return Units.FRACTIONS if is_automl or {*header} >= _OPEN_IMAGES else Units.PIXELS
 
 
 def _split_boxes(
@@ -411,6 +439,9 @@ def _is_value(name: str) -> bool:
 
 def _order_of_columns(lines: Sequence[Sequence[str]], where: str) -> Sequence[str]:
     """Return what the columns of a file without a header are, told by where the numbers are."""
+    for automl in (_AUTOML, _AUTOML[1:]):
+        if all(_is_automl(cells, automl) for cells in lines):
+            return automl
     full = [cells for cells in lines if sum(map(_is_number, cells)) >= 4]
     fits = []
     for order in _ORDERS:
@@ -423,6 +454,20 @@ def _order_of_columns(lines: Sequence[Sequence[str]], where: str) -> Sequence[st
     raise AnnotationError(
         f"{where}: the first line is {first:.60}, but should name the columns: put a line like "
         f"{','.join(COLUMNS)} on top"
+    )
+
+
+def _is_automl(cells: Sequence[str], order: Sequence[str]) -> bool:
+    """Return whether a line is of AutoML's: a split, an image, a class, and numbers or nothing."""
+    if len(cells) != len(order):
+        return False
+    row = dict(zip(order, cells, strict=True))
+    numbers = [row[name] for name in order if name not in ("split", "image", "label")]
+    split = row.get("split", "unassigned")
+    return (
+        (split.lower() == "unassigned" or names_a_split(split))
+        and suffix_of(PurePosixPath(row["image"])) in IMAGE_SUFFIXES
+        and all(_is_number(cell) or _is_empty(cell) for cell in numbers)
     )
 
 

@@ -21,7 +21,7 @@ from ..annotated_samples import (
 )
 from ..ledger import Ledger
 from .checks import multilabel_problem
-from .class_rules import refuse_undecided
+from .class_rules import refuse_codes, refuse_undecided
 from .reader_options import ReaderOptions
 
 
@@ -61,6 +61,7 @@ def detection_samples(detections: Detections, options: ReaderOptions, ledger: Le
     labels.update(each.label for each in detections.boxless)
     names = detections.classes or sorted(labels)
     options.classes.check(detections.source, names)
+    refuse_codes(detections.source, names, options.classes)
     refuse_undecided(detections.source, options.classes.undecided(names))
     detections = _apply_rules(detections, options, ledger)
     objects = _drop_repeats(detections, ledger)

@@ -94,13 +94,18 @@ def _to_parquet(path: Path) -> str:
     )
 
 
+def _name_folder(path: Path) -> str:
+    """Say to name the folder of a file, or that above a folder of annotations."""
+    folder = path if path.is_dir() else path.parent
+    folder = folder.parent if folder.name in _INNER and folder.parent.name else folder
+    return f"Name the folder: data import {folder} --name NAME"
+
+
 def _say(text: str) -> Callable[[Path], str]:
     return lambda path: text.replace("PATH", str(path))
 
 
 _AS_COCO = "Export it as COCO from there, and say: data import FILE.json --name NAME"
-_OF_SUPERVISELY = 'Run its app "Export to COCO", and say: data import FILE.json --name NAME'
-_FOLDER = "Name the folder: data import DIR --name NAME"
 
 
 # --- signs ----------------------------------------------------------------------------------------
@@ -228,14 +233,9 @@ FOREIGN_FORMATS = (
     ),
     ForeignFormat("datumaro's JSON", _is_datumaro, _datumaro("datumaro")),
     ForeignFormat(
-        "Supervisely's JSON",
-        _keys("objects", "size"),
-        _say(_OF_SUPERVISELY),
-    ),
-    ForeignFormat(
         "Supervisely's meta.json",
         lambda file: file.has("classes", "tags") and file.path.name == "meta.json",
-        _say(_OF_SUPERVISELY),
+        _say("Name its folder, which has data sets with ann/ and img/"),
     ),
     ForeignFormat("a VIA 3 project", _is_via3, _say(_AS_COCO)),
     ForeignFormat(
@@ -323,11 +323,11 @@ FOREIGN_FORMATS = (
     ForeignFormat(
         "MOT's list (frame, id, x, y, width, height …)", _texts(_MOT), _datumaro("mot_seq")
     ),
-    ForeignFormat("a label file of YOLO", _texts(_YOLO), _say(_FOLDER), is_read_in_folders=True),
+    ForeignFormat("a label file of YOLO", _texts(_YOLO), _name_folder, is_read_in_folders=True),
     ForeignFormat(
         "LabelMe's XML (MIT)", _xml("<polygon>.*<pt>|<imagesize>"), _datumaro("label_me")
     ),
-    ForeignFormat("a file of VOC", _xml("<bndbox>"), _say(_FOLDER), is_read_in_folders=True),
+    ForeignFormat("a file of VOC", _xml("<bndbox>"), _name_folder, is_read_in_folders=True),
     ForeignFormat("an archive", _suffixes(".zip", ".tar", ".gz", ".tgz", ".7z"), _say("Unpack it")),
     ForeignFormat("TFRecord", _suffixes(".tfrecord", ".tfrecords", ".record"), _json_line),
     ForeignFormat("Arrow of datasets' save_to_disk", _suffixes(".arrow"), _to_parquet),

@@ -12,7 +12,7 @@ from ..ledger import Ledger
 from .annotation_values import IMAGE_SUFFIXES
 from .flags import plain_name
 from .image_names import ImageNames
-from .layouts import Layout
+from .layouts import OF_ANNOTATIONS, Layout
 from .reader_options import ReaderOptions
 from .splits import kind_of_split, names_a_split
 
@@ -20,8 +20,6 @@ from .splits import kind_of_split, names_a_split
 _OF_IMAGES = frozenset(
     ("data", "default", "frames", "image", "images", "img", "imgs", "jpegimages", "jpg", "photos")
 )
-# What folders of annotations are called: the images may be beside one
-_OF_ANNOTATIONS = frozenset(("annotation", "annotations", "ann", "anns", "labels"))
 # Levels below a folder that is called like one of images: images/100k/val
 _DEPTH = 2
 # Folders that are looked into; where there are more, none is taken
@@ -76,7 +74,7 @@ def _places(layout: Layout) -> list[Path]:
     path = layout.path.absolute()
     own = path if path.is_dir() else path.parent
     places = [own, own.parent]
-    if plain_name(own.parent.name) in _OF_ANNOTATIONS:
+    if plain_name(own.parent.name) in OF_ANNOTATIONS:
         places.append(own.parent.parent)
     return places
 

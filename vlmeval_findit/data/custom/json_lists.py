@@ -9,6 +9,7 @@ from ..annotated_samples import Samples
 from .annotation_values import Coordinate
 from .collector import Collector
 from .reader_options import ReaderOptions
+from .upright_boxes import around_centre
 
 _SIDES = dict.fromkeys(("x", "y", "width", "height")).keys()
 _CORNERS = dict.fromkeys(("x1", "y1", "x2", "y2")).keys()
@@ -28,7 +29,7 @@ def read_createml(path: Path, images: Path, options: ReaderOptions | None = None
             sides = box.at("coordinates")
             sides.rest("coordinates", _SIDES)
             x, y, w, h = (sides.get(side, Coordinate) for side in _SIDES)
-            corners = (x - w / 2, y - h / 2, x + w / 2, y + h / 2)
+            corners = around_centre(x, y, w, h)
             collector.add(image, box.get("label", Text), corners, box, flags)
     return collector.samples()
 

@@ -20,6 +20,7 @@ from .annotation_formats import (
     HF_PARQUET,
     KITTI,
     LABELME,
+    SUPERVISELY,
     VOC,
     YOLO,
     AnnotationFormat,
@@ -27,14 +28,19 @@ from .annotation_formats import (
     format_of,
 )
 from .annotation_values import IMAGE_SUFFIXES
+from .flags import plain_name
 from .foreign_formats import name_foreign
 from .found_files import files_below
 from .glimpse import glimpse
-from .splits import chosen_split, listed_splits
+from .splits import chosen_split, listed_splits, names_a_split
 
-_LISTINGS = (".json", ".jsonl", ".csv", ".tsv")
+_LISTINGS = (".json", ".jsonl", ".ndjson", ".csv", ".tsv")
+# Formats with a JSON file for each image
+_BY_IMAGE = (LABELME, SUPERVISELY)
 # Files of an unknown folder that are looked into, to say what it holds
 _LOOKED_INTO = 50
+# What folders of annotations are called, as plain_name has it: images may be beside one
+OF_ANNOTATIONS = frozenset(("annotation", "annotations", "ann", "anns", "labels"))
 # Where XML files of VOC are, in folders of any name: Oxford's pets have annotations/xmls/
 _XML = ("*.xml", "*/*.xml", "*/*/*.xml")
 
@@ -93,7 +99,10 @@ def _recognise_folder(folder: Path, split: str | None, encoding: str | None) -> 
     if layouts:
         return layouts[0]
     layout = (
-        _parquet(folder) or _layout_of_split_file(folder, split) or _layout_among_images(folder)
+        _supervisely(folder)
+        or _parquet(folder)
+        or _layout_of_split_file(folder, split)
+        or _layout_among_images(folder)
     )
     if layout is None:
         _name_what_is_inside(folder)
@@ -182,9 +191,9 @@ def _format_of_texts(folder: Path) -> AnnotationFormat | None:
 
 
 def _has_no_texts(folder: Path) -> bool:
-    """Tell whether a folder has JSON or XML files, and no texts."""
+    """Tell whether a folder has files of annotations, and no texts."""
     suffixes = {suffix_of(path) for path in files_below(folder, Ledger())}
-    return ".txt" not in suffixes and not suffixes.isdisjoint((".json", ".xml"))
+    return ".txt" not in suffixes and not suffixes.isdisjoint((*_LISTINGS, ".xml"))
 
 
 # --- YOLO, VOC, KITTI -----------------------------------------------------------------------------
@@ -210,7 +219,7 @@ def _yolo(folder: Path) -> Layout | None:
 
 
 def _voc(folder: Path) -> Layout | None:
-    if not (folder / "Annotations").is_dir():
+    if not (folder / "Annotations").is_dir() or _listings(folder / "Annotations"):
         return None
     _name_other_xml(folder / "Annotations", folder)
     for name in ("JPEGImages", "images", "Images"):
@@ -249,6 +258,15 @@ def _name_other_xml(place: Path, asked: Path) -> None:
         name_foreign(glimpse(path), asked)
 
 
+def _supervisely(folder: Path) -> Layout | None:
+    """Return the layout of a project: its data sets have ann/ and img/."""
+    for pattern in ("*/ann/*.json", "*/*/*/ann/*.json"):  # The second: data sets in data sets
+        first = next(folder.glob(pattern), None)
+        if first is not None and SUPERVISELY.fits(glimpse(first)):
+            return Layout(SUPERVISELY, folder, folder, "Supervisely: ann/ and img/")
+    return None
+
+
 def _parquet(folder: Path) -> Layout | None:
     """Return the layout of a set of the hub: data/test-….parquet, default/test/0000.parquet."""
     for pattern in ("*.parquet", "*/*.parquet", "*/*/*.parquet"):
@@ -277,21 +295,56 @@ def _layout_of_split_file(folder: Path, split: str | None) -> Layout | None:
             name = chosen_split(folder, list(files), split)
             path = files[name]
             return Layout(form, path, _images_of(folder, path, name), f"{seen}, {name}", True)
-    single = [path for path in sorted(folder.iterdir()) if suffix_of(path) in _LISTINGS]
+    single = _listings(folder)
+    if not single:
+        return _in_folder_of_annotations(folder, split)
     if len(single) == 1:
         form = format_of(single[0], folder)
-        path = folder if form is LABELME else single[0]
+        path = folder if form in _BY_IMAGE else single[0]
         return Layout(form, path, folder, f"{form.name}: {single[0].name}")
-    if single and _is_labelme(folder, single):
-        return Layout(LABELME, folder, folder, "labelme: a JSON file for each image")
-    if len(single) > 1:
-        listed = ", ".join(path.name for path in single[:8])
-        raise AnnotationError(f"{folder}: which file is meant? There are {listed}")
+    by_image = _by_image(single)
+    if by_image is not None:
+        return Layout(by_image, folder, folder, f"{by_image.name}: a JSON file for each image")
+    return _chosen_listing(folder, single, folder, split)
+
+
+def _listings(folder: Path) -> list[Path]:
+    return [path for path in sorted(folder.iterdir()) if suffix_of(path) in _LISTINGS]
+
+
+def _in_folder_of_annotations(folder: Path, split: str | None) -> Layout | None:
+    """Return the layout of a file in a folder called annotations or labels, with images beside."""
+    for place in sorted(path for path in folder.iterdir() if path.is_dir()):
+        files = _listings(place) if plain_name(place.name) in OF_ANNOTATIONS else []
+        if files and _by_image(files) is None:
+            return _chosen_listing(folder, files, place, split)
     return None
 
 
-def _is_labelme(folder: Path, files: Sequence[Path]) -> bool:
-    return all(suffix_of(path) == ".json" for path in files) and LABELME.fits(glimpse(files[0]))
+def _chosen_listing(folder: Path, files: Sequence[Path], place: Path, split: str | None) -> Layout:
+    """Return the layout of the only file in a place, or of the one of a split.
+
+    Raises an AnnotationError where others than splits have files.
+    """
+    path = files[0]
+    is_split = len(files) > 1
+    if is_split:
+        by_split = {file.stem: file for file in files if names_a_split(file.stem)}
+        if len(by_split) < len(files):
+            listed = ", ".join(file.name for file in files[:8])
+            raise AnnotationError(f"{place}: which file is meant? There are {listed}")
+        path = by_split[chosen_split(place, list(by_split), split)]
+    form = format_of(path, folder)
+    seen = f"{form.name}: {path.relative_to(folder).as_posix()}"
+    return Layout(form, path, _images_of(folder, path, path.stem), seen, is_split)
+
+
+def _by_image(files: Sequence[Path]) -> AnnotationFormat | None:
+    """Return the format of JSON files about an image each, by the first of them."""
+    if not files or any(suffix_of(path) != ".json" for path in files):
+        return None
+    first = glimpse(files[0])
+    return next((form for form in _BY_IMAGE if form.fits(first)), None)
 
 
 def _split_of(path: Path) -> str:
@@ -322,19 +375,19 @@ def _layout_among_images(folder: Path) -> Layout | None:
     for path in sorted(folder.glob("*.xml")):
         if CVAT.fits(glimpse(path)):
             return _cvat(folder)
-    inner = sorted(folder.glob("*/*.json")) or sorted(folder.glob("*/*/*.json"))
-    if inner and LABELME.fits(glimpse(inner[0])):
-        place = _place_of(folder, ".json")
-        return Layout(LABELME, place, folder, "labelme: a JSON file for each image")
+    by_image = _by_image(sorted(folder.glob("*/*.json")) or sorted(folder.glob("*/*/*.json")))
+    if by_image is not None:
+        place = _place_of(folder, ".json") if by_image is LABELME else folder
+        return Layout(by_image, place, folder, f"{by_image.name}: a JSON file for each image")
     if any(chain.from_iterable(folder.glob(pattern) for pattern in _XML)):
         _name_other_xml(folder, folder)
         place = _place_of(folder, ".xml")
         among = "among images" if place == folder else f"in {place.relative_to(folder)}/"
         return Layout(VOC, place, folder, f"VOC: XML files {among}")
+    other = _format_of_texts(folder)
+    if other is not None:
+        return Layout(other, folder, folder, f"{other.name}: texts below the folder")
     if _has(folder, (".txt",)) and _has(folder, IMAGE_SUFFIXES):
-        other = _format_of_texts(folder)
-        if other is not None:
-            return Layout(other, folder, folder, f"{other.name}: texts among images")
         _name_what_is_inside(folder)
         return Layout(YOLO, folder, folder, "YOLO: label files among images")
     return None

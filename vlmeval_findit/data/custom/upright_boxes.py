@@ -8,8 +8,18 @@ from collections.abc import Sequence
 from ...boxes import Corners
 from ...storage import Size
 
-# What the ledger says of each turned box
+# What the ledger says of each turned box, and where turned ones and outlines look the same
 ROTATED = "rotated boxes that became the upright boxes around them"
+OUTLINES = "outlines and turned boxes that became the upright boxes around them"
+
+
+def around_centre(cx: float, cy: float, w: float, h: float) -> Corners:
+    """Return the corners of a box about (cx, cy).
+
+    >>> around_centre(50, 50, 20, 10)
+    (40.0, 45.0, 60.0, 55.0)
+    """
+    return (cx - w / 2, cy - h / 2, cx + w / 2, cy + h / 2)
 
 
 def around_points(points: Sequence[Sequence[float]]) -> Corners:

@@ -28,13 +28,13 @@ from .image_names import ImageNames, NameIndex, decode_name
 from .reader_options import ReaderOptions
 from .splits import chosen_split, names_a_split, split_by_folders
 from .text_encodings import text_of
-from .upright_boxes import around_points
+from .upright_boxes import OUTLINES, around_centre, around_points
 from .yolo_data import DATA_FILES, YoloData, find_yolo_data
+
+_STARTS_NUMBER = re.compile(r"[-+]?\.?\d")
 
 # Text files among labels that are none, in lower case
 _NO_LABELS = ("notes.txt", "readme.txt", "train.txt", "val.txt", "test.txt")
-
-_OUTLINES = "outlines and turned boxes that became the upright boxes around them"
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +82,7 @@ def read_yolo(folder: Path, images: Path, options: ReaderOptions | None = None) 
             ledger.note("images without a label file: nothing to find", str(image))
             continue
         for where, line in collector.lines(label):
-            number, fields = _read_line(where, line, names)
+            number, fields = _read_line(where, line, names, ledger)
             corners = _corners(where, fields, data, ledger)
             collector.add(name, names[number], corners, where)
             if len(fields) > 4 and data.keypoints is None:
@@ -366,9 +366,11 @@ def _label_of(image: Path, texts: dict[Path, dict[str, Path]]) -> Path | None:
 # --- lines ----------------------------------------------------------------------------------------
 
 
-def _read_line(where: str, line: str, names: Mapping[str, str]) -> tuple[str, list[float]]:
+def _read_line(
+    where: str, line: str, names: Mapping[str, str], ledger: Ledger
+) -> tuple[str, list[float]]:
     """Return the number of the class, and the numbers behind it."""
-    number, *fields = line.split()
+    number, *fields = _with_number(line.split(), names, where, ledger)
     if re.fullmatch(r"[0-9]+\.0*", number):
         number = number.partition(".")[0]  # As numpy writes it
     if number not in names:
@@ -376,15 +378,31 @@ def _read_line(where: str, line: str, names: Mapping[str, str]) -> tuple[str, li
     return number, [written_number(field, where) for field in fields]
 
 
+def _with_number(
+    words: list[str], names: Mapping[str, str], where: str, ledger: Ledger
+) -> list[str]:
+    """Return the words of a line, with the number of the class where its name stands."""
+    count = next((at for at, word in enumerate(words) if _STARTS_NUMBER.match(word)), len(words))
+    if count == 0:
+        return words
+    name = label_text(" ".join(words[:count]))
+    numbers = [number for number, known in names.items() if known == name]
+    if not numbers:
+        there = ", ".join(names.values())
+        raise AnnotationError(f"{where}: unknown class {name} (there are {there:.60})")
+    ledger.note("lines that name their class in place of its number", where)
+    return [numbers[0], *words[count:]]
+
+
 def _corners(where: str, fields: Sequence[float], data: YoloData, ledger: Ledger) -> Corners:
     """Return (x1, y1, x2, y2) of a box, an outline or a pose, or raise an AnnotationError."""
     if data.keypoints and len(fields) == 4 + data.keypoints:
         ledger.not_needed("key points of poses", where)
-        return _around_centre(fields)
+        return around_centre(*fields[:4])
     if len(fields) == 4:
-        return _around_centre(fields)
+        return around_centre(*fields[:4])
     if len(fields) >= 6 and len(fields) % 2 == 0 and not data.keypoints:
-        ledger.note(_OUTLINES, where)
+        ledger.note(OUTLINES, where)
         return around_points(_points(fields))
     why = f"{len(fields) + 1} numbers, should be class cx cy width height"
     if data.keypoints:
@@ -397,11 +415,6 @@ def _corners(where: str, fields: Sequence[float], data: YoloData, ledger: Ledger
         number = f"{(len(fields) - 4) // 3}, 3" if (len(fields) - 4) % 3 == 0 else "NUMBER, 2 or 3"
         why += f". Of poses, state kpt_shape: [{number}] in {data.file.with_name('data.yaml')}"
     raise AnnotationError(f"{where}: {why}")
-
-
-def _around_centre(fields: Sequence[float]) -> Corners:
-    cx, cy, w, h = fields[:4]
-    return (cx - w / 2, cy - h / 2, cx + w / 2, cy + h / 2)
 
 
 def _points(fields: Sequence[float]) -> list[tuple[float, float]]:
@@ -464,7 +477,7 @@ def _holds_its_points(fields: Sequence[float], dimensions: int, units: Units) ->
     """Return whether a line begins with a box in its image that holds its key points, or 0 0."""
     whole = math.inf if units is Units.PIXELS else units.scale
     margin = 1.0 if units is Units.PIXELS else _MARGIN * whole
-    x1, y1, x2, y2 = _around_centre(fields)
+    x1, y1, x2, y2 = around_centre(*fields[:4])
     if min(x1, y1) < -margin or max(x2, y2) > whole + margin or x2 <= x1 or y2 <= y1:
         return False
     xs, ys = fields[4::dimensions], fields[5::dimensions]

@@ -1,0 +1,329 @@
+"""OIDv4, Ultralytics' NDJSON, Supervisely, AutoML's and OpenImages' CSV, and classes by codes."""
+
+from __future__ import annotations
+
+import base64
+import io
+import json
+import zlib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import one_truth
+import pytest
+from one_truth import Picture, Thing, Writer, draw
+from PIL import Image
+
+from vlmeval_findit.benchmarks.findit import find_table, read_table
+from vlmeval_findit.cli import main
+
+pytestmark = pytest.mark.usefixtures("data_root")
+
+Out = pytest.CaptureFixture[str]
+
+
+def imports(path: Path, *flags: str) -> int:
+    return main(["data", "import", str(path), "--name", "Mine", "--replace", *flags])
+
+
+def boxes() -> dict[tuple[str, str], list[tuple[float, ...]]]:
+    return {
+        (row.images[0], row.label): [
+            tuple(round(number, 3) for number in box) for box in row.truth.boxes
+        ]
+        for row in read_table(find_table("Mine"))
+    }
+
+
+def put(path: Path, value: Any) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(value if isinstance(value, str) else json.dumps(value))
+    return path
+
+
+# --- OIDv4 ToolKit --------------------------------------------------------------------------------
+
+
+def test_oidv4_has_a_folder_for_each_class(tmp_path: Path) -> None:
+    folder = tmp_path / "OID" / "Dataset"
+    for split in ("train", "validation"):
+        for name, label in (("Cat", "Cat"), ("Human_face", "Human face")):
+            draw(folder, f"{split}/{name}/a.jpg")
+            text = f"{label} 10.5 20 110.25 220.0\n{label} 300.0 20.0 400.0 220.0 difficult\n"
+            put(folder / split / name / "Label" / "a.txt", text)
+    expected = {
+        ("Cat/a.jpg", "Cat"): [(10.5, 20, 110.25, 220)],
+        ("Human_face/a.jpg", "Human face"): [(10.5, 20, 110.25, 220)],
+    }
+    for named, above in ((folder, "validation/"), (folder / "validation", "")):
+        assert imports(named) == 0
+        assert boxes() == {
+            (f"{above}{image}", label): box for (image, label), box in expected.items()
+        }
+    assert all(len(row.truth.ignored) == 1 for row in read_table(find_table("Mine")))
+    assert imports(folder / "train" / "Cat" / "Label") == 0
+    assert boxes() == {("a.jpg", "Cat"): [(10.5, 20, 110.25, 220)]}
+
+
+def test_texts_of_class_and_corners_may_have_sides(tmp_path: Path, capsys: Out) -> None:
+    lines = [f"cat {100 * at} {90 * at} {60 + at} {50 + at}" for at in range(1, 5)]
+    put(tmp_path / "labels" / "a.txt", "\n".join(lines))
+    draw(tmp_path, "images/a.png")
+    assert imports(tmp_path) == 2
+    assert "--box sides" in capsys.readouterr().err
+    assert imports(tmp_path, "--box", "sides") == 0
+    assert boxes()["a.png", "cat"][0] == (100, 90, 161, 141)
+
+
+# --- Ultralytics' NDJSON --------------------------------------------------------------------------
+
+
+def ndjson(path: Path, *images: dict[str, Any]) -> Path:
+    head = {"type": "dataset", "task": "segment", "class_names": {"0": "cat", "1": "dog"}}
+    return put(path, "\n".join(map(json.dumps, (head, *images))))
+
+
+def image_line(name: str, split: str = "val", **annotations: Any) -> dict[str, Any]:
+    line = {"type": "image", "file": name, "width": 640, "height": 480, "split": split}
+    return line | {"url": "https://host/a.png", "annotations": annotations}
+
+
+@pytest.mark.parametrize(
+    ("kind", "numbers"),
+    [
+        ("boxes", [0.25, 0.5, 0.5, 0.5]),
+        ("pose", [0.25, 0.5, 0.5, 0.5, 0.1, 0.4, 2, 0, 0, 0]),
+        ("segments", [0, 0.25, 0.5, 0.5, 0.2, 0.75]),
+        ("obb", [0.25, 0.25, 0.5, 0.5, 0.25, 0.75, 0, 0.5]),
+    ],
+)
+def test_every_task_of_ultralytics_has_boxes(
+    tmp_path: Path, kind: str, numbers: list[float], capsys: Out
+) -> None:
+    for name in ("a.png", "b.png", "c.png"):
+        draw(tmp_path, name)
+    lines = [
+        image_line("a.png", **{kind: [[1, *numbers]]}),
+        image_line("b.png"),
+        image_line("c.png", split="train", **{kind: [[0, *numbers]]}),
+    ]
+    path = ndjson(tmp_path / "set.ndjson", *lines)
+    for named in (path, tmp_path):
+        assert imports(named) == 0
+        assert boxes()["a.png", "dog"] == [(0, 120, 320, 360)]
+        assert {image for image, _ in boxes()} == {"a.png", "b.png"}
+    noted = "became the upright boxes" in capsys.readouterr().out
+    assert noted is (kind in ("segments", "obb"))
+
+
+@pytest.mark.parametrize(
+    ("row", "why"),
+    [
+        ([7, 0.5, 0.5, 0.1, 0.1], "unknown class 7 (there are 0, 1)"),
+        ([0, 0.5], "should be a list: class, and numbers"),
+        ([0, 0.5, 0.5, 0.1, "0.1"], "numbers, not text"),
+        ([0, 0.5, 0.5, 0.1, 0.1, 0.9], "odd number of coordinates"),
+    ],
+)
+def test_rows_of_ultralytics_that_are_none(
+    tmp_path: Path, row: list[Any], why: str, capsys: Out
+) -> None:
+    draw(tmp_path, "a.png")
+    path = ndjson(tmp_path / "set.ndjson", image_line("a.png", segments=[row]))
+    assert imports(path) == 2
+    error = capsys.readouterr().err
+    assert "set.ndjson, line 2, annotations, segments[0]" in error
+    assert why in error
+
+
+# --- Supervisely ----------------------------------------------------------------------------------
+
+
+def shape(label: str, kind: str = "rectangle", *tags: str, **more: Any) -> dict[str, Any]:
+    points = {"exterior": [[10, 20], [110, 220]], "interior": []}
+    stated = {"classTitle": label, "geometryType": kind, "points": points}
+    return {**stated, "tags": [{"name": tag, "value": None} for tag in tags], **more}
+
+
+def project(
+    folder: Path, *things: dict[str, Any], data_set: str = "ds0", name: str = "a.jpg"
+) -> Path:
+    draw(folder, f"{data_set}/img/{name}")
+    put(folder / "meta.json", {"classes": [{"title": "cat", "shape": "any"}], "tags": []})
+    value = {"size": {"height": 480, "width": 640}, "tags": [], "objects": things}
+    put(folder / data_set / "ann" / f"{name}.json", value)
+    return folder
+
+
+def test_a_project_of_supervisely_is_read(tmp_path: Path) -> None:
+    folder = project(tmp_path / "set", shape("cat"), shape("cat", "rectangle", "difficult"))
+    project(folder, shape("dog"), data_set="ds1", name="b.png")
+    for named in (folder, folder / "ds0", folder / "ds0" / "ann"):
+        assert imports(named) == 0
+        name = {"set": "ds0/img/a.jpg", "ds0": "img/a.jpg", "ann": "a.jpg"}[named.name]
+        assert boxes()[name, "cat"] == [(10, 20, 110, 220)]
+        assert len(boxes()) == (2 if named == folder else 1)
+
+
+@pytest.mark.parametrize("is_tag", [False, True])
+def test_splits_of_supervisely_are_data_sets_or_tags(tmp_path: Path, is_tag: bool) -> None:
+    folder = tmp_path / "set"
+    for split in ("train", "val"):
+        data_set = "ds" if is_tag else split
+        project(folder, shape("cat"), data_set=data_set, name=f"{split}.png")
+        if is_tag:
+            path = folder / "ds" / "ann" / f"{split}.png.json"
+            put(path, json.loads(path.read_text()) | {"tags": [{"name": split, "value": None}]})
+    assert imports(folder) == 0
+    assert [Path(image).name for image, _ in boxes()] == ["val.png"]
+    assert imports(folder, "--split", "train") == 0
+    assert [Path(image).name for image, _ in boxes()] == ["train.png"]
+
+
+def test_shapes_of_supervisely(tmp_path: Path, capsys: Out) -> None:
+    file = io.BytesIO()
+    Image.new("1", (30, 40), 1).save(file, "PNG")
+    data = base64.b64encode(zlib.compress(file.getvalue())).decode()
+    outline = {"exterior": [[200, 100], [260, 90], [230, 150]], "interior": []}
+    things = [
+        shape("cat", "polygon", points=outline),
+        shape("dog", "bitmap", bitmap={"origin": [300, 310], "data": data}),
+        shape("bird", "point"),
+    ]
+    folder = project(tmp_path / "set", *things)
+    assert imports(folder) == 2
+    assert "objects[2]: is a point, which has no box" in capsys.readouterr().err
+    assert imports(folder, "--leave-out-bad-boxes") == 0
+    name = "ds0/img/a.jpg"
+    assert boxes() == {(name, "cat"): [(200, 90, 260, 150)], (name, "dog"): [(300, 310, 330, 350)]}
+    for broken in ("no base64!", base64.b64encode(b"no zlib").decode()):
+        project(folder, shape("dog", "bitmap", bitmap={"origin": [0, 0], "data": broken}))
+        assert imports(folder) == 2
+        assert "data is no bitmap" in capsys.readouterr().err
+
+
+# --- CSV ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("has_split", [True, False])
+@pytest.mark.parametrize("corners", [4, 2])
+def test_lines_of_automl(tmp_path: Path, has_split: bool, corners: int, capsys: Out) -> None:
+    for name in "abc":
+        draw(tmp_path, f"{name}.jpg")
+    numbers = [("0.25", "0.5"), ("0.5", "0.5"), ("0.5", "0.75"), ("0.25", "0.75")]
+    if corners == 2:
+        numbers = [numbers[0], ("", ""), numbers[2], ("", "")]
+    cells = ",".join(",".join(pair) for pair in numbers)
+    splits = [("VALIDATION", "a", f"cat,{cells}"), ("UNASSIGNED", "b", f"dog,{cells}")]
+    splits.append(("VALIDATION", "c", "," + "," * 7))
+    lines = [f"{split},gs://bucket/{name}.jpg,{rest}" for split, name, rest in splits]
+    if not has_split:
+        lines = [line.partition(",")[2] for line in lines]
+    path = put(tmp_path / "automl.csv", "\n".join(lines))
+    assert imports(path) == 0, capsys.readouterr().err
+    found = boxes()
+    assert found["a.jpg", "cat"] == [(160, 240, 320, 360)]
+    assert any(image == "c.jpg" for image, _ in found)
+    assert (("b.jpg", "dog") in found) is not has_split
+    text = "\n".join(lines)
+    for fraction, pixel in (("0.25", "100"), ("0.5", "200"), ("0.75", "300")):
+        text = text.replace(fraction, pixel)
+    assert imports(put(tmp_path / "pixels.csv", text)) == 2
+    assert "--units pixels" in capsys.readouterr().err
+
+
+def test_names_of_open_images_say_fractions(tmp_path: Path, capsys: Out) -> None:
+    draw(tmp_path, "a.jpg")
+    header = "ImageID,LabelName,XMin,XMax,YMin,YMax,IsGroupOf"
+    path = put(tmp_path / "boxes.csv", f"{header}\na,Cat,0.25,0.5,0.5,0.75,0\n")
+    assert imports(path) == 0
+    assert boxes() == {("a.jpg", "Cat"): [(160, 240, 320, 360)]}
+    other = header.replace("XMin", "x_min").replace("LabelName", "label")
+    put(path, f"{other}\na,Cat,0.25,0.5,0.5,0.75,0\n")
+    assert imports(path) == 2
+    assert "--units fractions or --units pixels" in capsys.readouterr().err
+
+
+# --- classes --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("code", ["/m/01yrx", "/g/11abc_9", "n02123045"])
+@pytest.mark.parametrize(
+    "writer", [one_truth.coco, one_truth.voc, one_truth.csv_file], ids=lambda each: each.__name__
+)
+def test_classes_that_are_codes_are_asked_for(
+    tmp_path: Path, writer: Writer, code: str, capsys: Out
+) -> None:
+    folder = tmp_path / "set"
+    folder.mkdir()
+    draw(folder, "a.png")
+    things = [Thing(code, (10, 20, 110, 220)), Thing("dog", (300, 20, 400, 220))]
+    path = writer(folder, [Picture("a.png", things)])
+    assert imports(path) == 2
+    assert f"the class {code!r} is a code" in capsys.readouterr().err
+    names = put(tmp_path / "names.csv", f"LabelName,DisplayName\n{code},Cat\n/m/other,Bus\n")
+    assert imports(path, "--rename-class", f"@{names}") == 0
+    assert {label for _, label in boxes()} == {"Cat", "dog"}
+    assert imports(path, "--rename-class", f"{code}={code}") == 0
+    assert {label for _, label in boxes()} == {code, "dog"}
+    assert imports(path, "--drop-class", code) == 0
+    assert {label for _, label in boxes()} == {"dog"}
+
+
+@pytest.mark.parametrize("names", [["cat", "traffic light"], ["traffic light", "cat"]])
+def test_lines_of_yolo_may_name_their_class(
+    tmp_path: Path, names: Sequence[str], capsys: Out
+) -> None:
+    draw(tmp_path, "images/a.png")
+    put(tmp_path / "data.yaml", f"names: [{', '.join(names)}]\n")
+    number = names.index("cat")
+    lines = f"traffic  light 0.5 0.5 0.5 0.5\ncat .25 0.5 0.5 0.5\n{number} 0.75 0.5 0.5 0.5\n"
+    label = put(tmp_path / "labels" / "a.txt", lines)
+    assert imports(tmp_path) == 0
+    assert boxes()["a.png", "traffic light"] == [(160, 120, 480, 360)]
+    assert len(boxes()["a.png", "cat"]) == 2
+    assert "name their class in place of its number (2)" in capsys.readouterr().out
+    put(label, "cow 0.5 0.5 0.5 0.5\n")
+    assert imports(tmp_path) == 2
+    assert f"unknown class cow (there are {', '.join(names)})" in capsys.readouterr().err
+
+
+# --- folders --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("called", ["annotations", "Annotations", "labels", "ann", "annotation"])
+@pytest.mark.parametrize("files", [("train", "val"), ("set_train", "set_val2017"), ("boxes",)])
+@pytest.mark.parametrize("writer", [one_truth.coco, one_truth.csv_file, one_truth.ultralytics])
+def test_a_folder_of_annotations_beside_the_images(
+    tmp_path: Path, called: str, files: Sequence[str], writer: Writer, capsys: Out
+) -> None:
+    folder = tmp_path / "set"
+    for name in "ab":
+        draw(folder, f"images/{name}.png")
+    for at, file in enumerate(files):
+        place = tmp_path / "written"
+        place.mkdir(exist_ok=True)
+        last = "b" if at == len(files) - 1 else "a"
+        written = writer(place, [Picture(f"{last}.png", [Thing("cat", (10, 20, 110, 220))])])
+        target = folder / called / f"{file}{written.suffix}"
+        target.parent.mkdir(exist_ok=True)
+        written.rename(target)
+    for named in (folder, folder / called):
+        assert imports(named) == 0, capsys.readouterr().err
+        assert {Path(image).name for image, _ in boxes()} == {"b.png"}
+        if len(files) == 2:
+            assert imports(named, "--split", "train") == 0, capsys.readouterr().err
+            assert {Path(image).name for image, _ in boxes()} == {"a.png"}
+
+
+def test_files_that_are_no_splits_are_asked_about(tmp_path: Path, capsys: Out) -> None:
+    draw(tmp_path, "images/a.png")
+    for file in ("train", "submission"):
+        put(
+            tmp_path / "annotations" / f"{file}.csv", "image,label,x1,y1,x2,y2\na.png,cat,1,2,3,4\n"
+        )
+    for named in (tmp_path, tmp_path / "annotations"):
+        assert imports(named) == 2
+        error = capsys.readouterr().err
+        assert "which file is meant? There are submission.csv, train.csv" in error
