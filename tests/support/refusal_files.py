@@ -114,7 +114,7 @@ LISTINGS = {
     "two_columns": "image,image,x1,y1,x2,y2\none.jpg,cat,1,2,30,40",
 }
 
-LABELS = {"four_numbers": "0 0.5 0.5 0.2", "no_class": "9 0.5 0.5 0.2 0.2", "word": "cat 1 1 1 1"}
+LABELS = {"four_numbers": "0 0.5 0.5 0.2", "no_class": "9 0.5 0.5 0.2 0.2", "word": "cow 1 1 1 1"}
 """A line of YOLO's."""
 
 _HASH = f"sha256:{64 * '0'}"

@@ -327,3 +327,169 @@ def test_files_that_are_no_splits_are_asked_about(tmp_path: Path, capsys: Out) -
         assert imports(named) == 2
         error = capsys.readouterr().err
         assert "which file is meant? There are submission.csv, train.csv" in error
+
+
+# --- as archives and tools leave them -------------------------------------------------------------
+
+
+def yolo_set(folder: Path, *names: str) -> Path:
+    """Write images, each with a cat (0) in its label file beside."""
+    for name in names:
+        draw(folder, name)
+        put((folder / name).with_suffix(".txt"), "0 0.5 0.5 0.5 0.5\n")
+    return folder
+
+
+MIDDLE = [(160, 120, 480, 360)]
+
+
+@pytest.mark.parametrize("depth", [1, 2])
+@pytest.mark.parametrize(
+    "writer",
+    [
+        *(each for each in one_truth.NAMING if each is not one_truth.hf_parquet),
+        one_truth.voc,
+        one_truth.labelme,
+        one_truth.csv_file,
+        one_truth.yolo,
+    ],
+    ids=lambda each: each.__name__,
+)
+def test_an_archive_unpacks_into_a_folder_of_its_own(
+    tmp_path: Path, writer: Writer, depth: int, capsys: Out
+) -> None:
+    folder = tmp_path / "set" / "/".join(f"animals {at}" for at in range(depth))
+    folder.mkdir(parents=True)
+    draw(folder, "a.png")
+    writer(folder, [Picture("a.png", [Thing("cat", (10, 20, 110, 220))])])
+    put(tmp_path / "set" / "README.dataset.txt", "cats 1 2 3 4\n")
+    put(tmp_path / "set" / "LICENSE", "free")
+    put(tmp_path / "set" / "__MACOSX" / "._a.txt", "x")
+    put(tmp_path / "set" / ".DS_Store", "x")
+    assert imports(tmp_path / "set") == 0, capsys.readouterr().err
+    assert [Path(image).name for image, _ in boxes()] == ["a.png"]
+
+
+def test_a_lonely_training_split_is_still_asked_about(tmp_path: Path, capsys: Out) -> None:
+    folder = tmp_path / "set" / "train" / "images"
+    folder.mkdir(parents=True)
+    draw(folder, "a.png")
+    one_truth.coco(folder, [Picture("a.png", [Thing("cat", (10, 20, 110, 220))])])
+    assert imports(tmp_path / "set") == 2
+    assert "no annotations that can be read" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "place", ["classes.txt", "a/classes.txt", "a/b/obj.names", "labels.txt", "c/_darknet.labels"]
+)
+def test_names_of_classes_lie_anywhere(tmp_path: Path, place: str, capsys: Out) -> None:
+    folder = yolo_set(tmp_path / "set", "a/b/0.png", "c/1.png")
+    put(folder / place, "cat\ndog\n")
+    assert imports(folder) == 0, capsys.readouterr().err
+    assert boxes() == {("a/b/0.png", "cat"): MIDDLE, ("c/1.png", "cat"): MIDDLE}
+    put(folder / "c" / "classes.txt", "dog\ncat\n")
+    inner = place.count("/")
+    assert imports(folder) == (2 if inner else 0)
+    if inner:
+        assert "has other names of classes than" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("depth", [1, 2, 3])
+def test_darknets_list_may_name_images_far_below(tmp_path: Path, depth: int) -> None:
+    inner = "/".join(("obj_train_data", "day 1", "cam")[:depth])
+    folder = yolo_set(tmp_path / "set", f"{inner}/A.PNG")
+    put(folder / "obj.data", "classes = 1\nvalid = data/valid.txt\nnames = data/obj.names\n")
+    put(folder / "obj.names", "cat\r\n")
+    put(folder / "valid.txt", f"\ufeffdata/{inner}/A.PNG\r\n")
+    assert imports(folder) == 0
+    assert boxes() == {(f"{inner}/A.PNG", "cat"): MIDDLE}
+
+
+def test_listings_in_a_folder_of_any_name(tmp_path: Path, capsys: Out) -> None:
+    """As TensorFlow's tutorials have them: data/test_labels.csv, images/test/."""
+    for split in ("train", "test"):
+        draw(tmp_path, f"images/{split}/{split}.png")
+        text = f"filename,class,xmin,ymin,xmax,ymax\n{split}.png,cat,10,20,110,220\n"
+        put(tmp_path / "data" / f"{split}_labels.csv", text)
+    assert imports(tmp_path) == 2
+    assert "Type --split test_labels or --split train_labels" in capsys.readouterr().err
+    assert imports(tmp_path, "--split", "test") == 0
+    assert boxes() == {("test.png", "cat"): [(10, 20, 110, 220)]}
+
+
+def test_other_files_beside_do_not_hide_a_format(tmp_path: Path) -> None:
+    """A data.yaml beside COCO, and a listing among the XML files of VOC."""
+    picture = Picture("a.png", [Thing("cat", (10, 20, 110, 220))])
+    coco = tmp_path / "coco"
+    draw(coco, "a.png")
+    one_truth.coco(coco, [picture])
+    put(coco / "data.yaml", "names: [cat]\n")
+    voc = tmp_path / "voc"
+    draw(voc, "JPEGImages/a.png")
+    one_truth.voc(voc / "Annotations", [picture])
+    put(voc / "Annotations" / "classes.json", {"cat": 1})
+    for folder in (coco, voc):
+        assert imports(folder) == 0
+        assert boxes() == {("a.png", "cat"): [(10, 20, 110, 220)]}
+
+
+# --- images inside of labelme's files -------------------------------------------------------------
+
+
+def labelme_inside(folder: Path, *names: str) -> Path:
+    """Write files of labelme that hold their images, which lie nowhere else."""
+    for name in names:
+        image = draw(folder, name)
+        one_truth.labelme(folder, [Picture(name, [Thing("cat", (10, 20, 110, 220))], (640, 480))])
+        path = image.with_suffix(".json")
+        value = json.loads(path.read_text())
+        data = base64.b64encode(image.read_bytes()).decode()
+        put(path, value | {"imageData": data, "imagePath": f"C:\\raw\\{image.name}"})
+        image.unlink()
+    return folder
+
+
+def test_images_inside_labelmes_files_are_unpacked(
+    tmp_path: Path, data_root: Path, capsys: Out
+) -> None:
+    folder = labelme_inside(tmp_path / "set", "day1/a.png", "day2/a.jpg")
+    assert imports(folder) == 0
+    assert "images that lie in their JSON files (2)" in capsys.readouterr().out
+    assert {image for image, _ in boxes()} == {"day1/a.png", "day2/a.jpg"}
+    assert (data_root / "images" / "Mine" / "day2" / "a.jpg").is_file()
+    assert main(["data", "remove", "Mine"]) == 0
+    assert not (data_root / "images" / "Mine").exists()
+    # Those beside the files come first
+    draw(folder, "day1/a.png")
+    draw(folder, "day2/a.jpg")
+    assert imports(folder) == 0
+    assert not (data_root / "images" / "Mine").exists()
+
+
+@pytest.mark.parametrize("data", [None, "", "no base64!", "aGVsbG8="])
+def test_images_that_labelmes_files_lack_are_missing(
+    tmp_path: Path, data: str | None, capsys: Out
+) -> None:
+    folder = labelme_inside(tmp_path / "set", "a.png", "b.png")
+    path = folder / "b.json"
+    put(path, json.loads(path.read_text()) | {"imageData": data})
+    assert imports(folder) == 2
+    error = capsys.readouterr().err
+    if data:
+        assert "imageData: is no image" in error or "is not an image that can be read" in error
+    else:
+        assert "none of the 2 images is in" in error
+
+
+# --- formats that are named -----------------------------------------------------------------------
+
+
+def test_persons_with_key_points_only_have_no_box(tmp_path: Path, capsys: Out) -> None:
+    draw(tmp_path, "a.png")
+    path = one_truth.coco(tmp_path, [Picture("a.png", [Thing("cat", (10, 20, 110, 220))])])
+    value = json.loads(path.read_text())
+    value["annotations"].append({"image_id": 0, "category_id": 0, "keypoints": [5, 5, 2]})
+    put(path, value)
+    assert imports(path) == 2
+    assert "annotations[1]: has key points, and no bbox" in capsys.readouterr().err
+    assert imports(path, "--leave-out-bad-boxes") == 0

@@ -20,7 +20,7 @@ from .json_lists import read_bdd100k, read_createml
 from .jsonl import read_jsonl
 from .kitti import is_kitti, read_kitti
 from .label_studio import read_label_studio
-from .labelme import read_labelme
+from .labelme import read_labelme, read_labelme_inside
 from .oidv4 import is_oidv4, read_oidv4
 from .reader_options import ReaderOptions
 from .supervisely import read_supervisely
@@ -55,6 +55,8 @@ class AnnotationFormat:
     read: Callable[[Path, Path, ReaderOptions], Samples]  # Of a path and the folder of images
     flags: tuple[str, ...]  # Those that it takes of all that are for some formats only
     fits: Callable[[Glimpse], bool]  # Whether a file is of it, by its suffix and what is in it
+    # The same as read, with images that lie in the annotations: where no folder has them
+    read_inside: Callable[[Path, Path, ReaderOptions], Samples] | None = None
     places: tuple[Place, ...] = ()  # In folders
 
 
@@ -154,6 +156,7 @@ LABELME = AnnotationFormat(
     files="DIR with JSON",
     means="labelme: a JSON file for each image",
     read=read_labelme,
+    read_inside=read_labelme_inside,
     flags=("no_masks", *_OBJECTS),
     fits=lambda file: not file.is_list and file.has("shapes", "imagePath"),
 )

@@ -270,6 +270,9 @@ class _AnnotationReader:
         stated = None
         if segmentation and (self._masks or not bbox):
             stated = segmentation_of_coco(segmentation, image.size, where)
+        if not bbox and stated is None and entry.get("keypoints"):
+            self._collector.add_boxless(name, label, "has key points, and no bbox", where)
+            return
         try:
             corners = self._corners(entry, box, stated, where)
         except AnnotationError as error:

@@ -85,6 +85,15 @@ def _datumaro(form: str) -> Callable[[Path], str]:
     return way
 
 
+def _fiftyone(path: Path) -> str:
+    folder = path if path.is_dir() else path.parent
+    return (
+        f"Convert it with FiftyOne: fiftyone convert --input-dir {folder} --input-type "
+        "fiftyone.types.FiftyOneDataset --output-dir coco --output-type "
+        "fiftyone.types.COCODetectionDataset; then: data import coco --name NAME"
+    )
+
+
 def _to_parquet(path: Path) -> str:
     folder = path if path.is_dir() else path.parent
     return (
@@ -220,6 +229,16 @@ FOREIGN_FORMATS = (
         "a list of COCO annotations without images and categories",
         _keys("image_id", "category_id", "bbox", is_list=True),
         _say('Put it into {"images": […], "categories": […], "annotations": […]}'),
+    ),
+    ForeignFormat(
+        "Detectron2's list of images (bbox_mode 0: [x1, y1, x2, y2], 1: [x, y, width, height])",
+        lambda file: file.is_list and "category_id" in _first(file.json.get("annotations")),
+        _query_line(_LABEL, "of all objects of a category_id"),
+    ),
+    ForeignFormat(
+        "FiftyOne's samples.json",
+        lambda file: "filepath" in _first(file.json.get("samples")),
+        _fiftyone,
     ),
     ForeignFormat(
         "COCO panoptic",

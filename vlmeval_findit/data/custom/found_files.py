@@ -12,6 +12,16 @@ from ..ledger import Ledger
 _OF_SYSTEMS = ("__MACOSX", "Thumbs.db", "desktop.ini")
 
 
+def is_of_systems(path: Path) -> bool:
+    """Return whether a file or folder is hidden, or one that systems write."""
+    return path.name.startswith(".") or path.name in _OF_SYSTEMS
+
+
+def is_readme(path: Path) -> bool:
+    """Return whether a file is called README, whatever its suffix."""
+    return path.name.lower().startswith("readme.")
+
+
 def files_below(folder: Path, ledger: Ledger) -> list[Path]:
     """Return the files below a folder, sorted; linked folders are entered, hidden files left out.
 
@@ -25,7 +35,7 @@ def _walk(folder: Path, ledger: Ledger, above: tuple[Path, ...]) -> Iterator[Pat
         there = sorted(entries, key=lambda entry: entry.name)
     for entry in there:
         path = folder / entry.name
-        if entry.name.startswith(".") or entry.name in _OF_SYSTEMS:
+        if is_of_systems(path):
             ledger.not_needed("hidden files and those of the system", str(path))
         elif entry.is_dir():
             target = path.resolve()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -30,7 +31,8 @@ def read_layout(layout: Layout, options: ReaderOptions, image_root: Path | None 
     """Read annotations, with their images in the folder of the layout or another one.
 
     Without ``image_root``, where the layout's folder does not have all images, the folders in that
-    of the annotations, then those beside it are tried. One that has all is taken, and noted.
+    of the annotations, then those beside it are tried. One that has all is taken, and noted. Else
+    the images may lie in the annotations.
 
     Raises an AnnotationError if several have all, or for what the reader refuses.
     """
@@ -50,6 +52,9 @@ def read_layout(layout: Layout, options: ReaderOptions, image_root: Path | None 
             names = _names(fit)
             fit.ledger.note(f"images: in {fit.images}", names[0], len(names))
             return fit
+    if layout.format.read_inside is not None:
+        with suppress(AnnotationError):  # Not all lie in the annotations
+            return layout.format.read_inside(layout.path, layout.images, options)
     return samples
 
 

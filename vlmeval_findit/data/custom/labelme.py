@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import base64
+import binascii
 import math
 import os
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from itertools import chain
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from ...boxes import Corners
 from ...core import Text
 from ...marks import PackedMask
 from ...storage import Size
 from ..annotated_samples import Samples
+from ..ledger import Ledger
 from .annotation_values import PointsOfJson
 from .collector import Collector, ListedFile, listed_files
-from .node import Node
+from .node import Node, read_json
 from .polygons import fill
 from .reader_options import ReaderOptions
 from .upright_boxes import ROTATED, around_ellipse, around_points
@@ -33,6 +38,44 @@ def read_labelme(path: Path, images: Path, options: ReaderOptions | None = None)
 
     Raises an AnnotationError for a file of another kind.
     """
+    return _read_files(path, images, options, None)
+
+
+def read_labelme_inside(path: Path, images: Path, options: ReaderOptions | None = None) -> Samples:
+    """Read the same, with the images that lie in the files: ``imageData``.
+
+    Raises an AnnotationError for a file without one.
+    """
+    inside: dict[str, Path] = {}
+    samples = _read_files(path, images, options, inside)
+    samples.ledger.note("images that lie in their JSON files", str(path), len(inside))
+    return replace(samples, images=_ImagesInside(inside, (options or ReaderOptions()).encoding))
+
+
+@dataclass(frozen=True, slots=True)
+class _ImagesInside:
+    """Images that lie in files of labelme."""
+
+    files: Mapping[str, Path]  # By the name of the image
+    encoding: str | None  # Of the files, as the user states it
+    missing: tuple[str, ...] = ()
+
+    def unpack(self, folder: Path) -> None:
+        """Write every image as a file, or raise an AnnotationError."""
+        for name, path in self.files.items():
+            data = read_json(path, Ledger(), self.encoding).at("imageData")
+            image = folder / name
+            image.parent.mkdir(parents=True, exist_ok=True)
+            try:
+                image.write_bytes(base64.b64decode(data.read(Text), validate=True))
+            except binascii.Error as error:
+                raise data.error(f"is no image: {error}") from None
+
+
+def _read_files(
+    path: Path, images: Path, options: ReaderOptions | None, inside: dict[str, Path] | None
+) -> Samples:
+    """Read files; where ``inside`` is given, their images are those in them: they are added."""
     collector = Collector(path, images, options)
     files = [ListedFile(path, path.stem)]
     if path.is_dir():
@@ -40,18 +83,28 @@ def read_labelme(path: Path, images: Path, options: ReaderOptions | None = None)
             path, listed_files(path, ".json", collector.ledger, "JSON file"), "JSON file"
         )
     for file in files:
-        _read_file(file, images, collector)
+        _read_file(file, images, collector, inside)
     collector.ledger.read("JSON files", len(files))
     return collector.samples()
 
 
-def _read_file(file: ListedFile, images: Path, collector: Collector) -> None:
+def _read_file(
+    file: ListedFile, images: Path, collector: Collector, inside: dict[str, Path] | None
+) -> None:
     root = collector.json(file.path)
     read = {"shapes", "imagePath", "imageWidth", "imageHeight"}
     splits = root.rest("files", read, _OF_FILES)
-    stated = _image_names(root.find("imagePath", Text) or file.path.stem, file.path, images)
+    written = root.find("imagePath", Text) or file.path.stem
     size = root.size
-    image = collector.image_of_file(file, stated, "imagePath", "JSON file", size, splits)
+    if inside is None:
+        stated = _image_names(written, file.path, images)
+        image = collector.image_of_file(file, stated, "imagePath", "JSON file", size, splits)
+    else:
+        if not root.keys.get("imageData"):
+            raise root.error("imageData is missing")
+        image = f"{file.stem}{PurePosixPath(written).suffix or '.png'}"
+        collector.packed_image(image, file.path, size, splits)
+        inside[image] = file.path
     if "shapes" not in root.keys:
         raise root.error("shapes is missing")
     groups: dict[object, list[Node]] = {}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain, islice
 from pathlib import Path, PurePath
 
@@ -30,15 +30,18 @@ from .annotation_formats import (
 from .annotation_values import IMAGE_SUFFIXES
 from .flags import plain_name
 from .foreign_formats import name_foreign
-from .found_files import files_below
+from .found_files import files_below, is_of_systems, is_readme
 from .glimpse import glimpse
 from .splits import chosen_split, listed_splits, names_a_split
+from .yolo_data import FILES_OF_SPLITS
 
 _LISTINGS = (".json", ".jsonl", ".ndjson", ".csv", ".tsv")
 # Formats with a JSON file for each image
 _BY_IMAGE = (LABELME, SUPERVISELY)
 # Files of an unknown folder that are looked into, to say what it holds
 _LOOKED_INTO = 50
+# Suffixes of files about a set: README, LICENSE, and the archive that it was in
+_ABOUT = ("", ".md", ".txt", ".rst", ".html", ".pdf", ".zip", ".tar", ".gz", ".tgz", ".7z")
 # What folders of annotations are called, as plain_name has it: images may be beside one
 OF_ANNOTATIONS = frozenset(("annotation", "annotations", "ann", "anns", "labels"))
 # Where XML files of VOC are, in folders of any name: Oxford's pets have annotations/xmls/
@@ -105,6 +108,10 @@ def _recognise_folder(folder: Path, split: str | None, encoding: str | None) -> 
         or _layout_among_images(folder)
     )
     if layout is None:
+        inner = _only_folder(folder)
+        if inner is not None:
+            layout = _recognise_folder(inner, split, encoding)
+            return replace(layout, seen=f"{layout.seen}, in {inner.name}/")
         _name_what_is_inside(folder)
         there = sorted(entry.name for entry in folder.iterdir())
         inside = f"There is {', '.join(there[:8])}" if there else "The folder is empty"
@@ -114,6 +121,19 @@ def _recognise_folder(folder: Path, split: str | None, encoding: str | None) -> 
             f"{inside}. Name a file, or --set NAME for a published set"
         )
     return layout
+
+
+def _only_folder(folder: Path) -> Path | None:
+    """Return the folder that is alone in one, beside texts about it: archives unpack so.
+
+    A split that is alone is no such folder.
+    """
+    there = [path for path in sorted(folder.iterdir()) if not is_of_systems(path)]
+    folders = [path for path in there if path.is_dir()]
+    others = [path for path in there if path.is_file() and suffix_of(path) not in _ABOUT]
+    if len(folders) != 1 or others or names_a_split(folders[0].name):
+        return None
+    return folders[0]
 
 
 def _name_what_is_inside(folder: Path) -> None:
@@ -182,7 +202,8 @@ def _is_of(form: AnnotationFormat, path: Path) -> bool:
 
 def _format_of_texts(folder: Path) -> AnnotationFormat | None:
     """Return the format of the first text below a folder that is of one."""
-    for path in islice(sorted(folder.rglob("*.txt")), _LOOKED_INTO):
+    texts = (path for path in sorted(folder.rglob("*.txt")) if not is_readme(path))
+    for path in islice(texts, _LOOKED_INTO):
         file = glimpse(path)
         for form in ANNOTATION_FORMATS:
             if form.fits(file):
@@ -219,7 +240,8 @@ def _yolo(folder: Path) -> Layout | None:
 
 
 def _voc(folder: Path) -> Layout | None:
-    if not (folder / "Annotations").is_dir() or _listings(folder / "Annotations"):
+    inner = folder / "Annotations"
+    if not inner.is_dir() or (_listings(inner) and not any(inner.rglob("*.[xX][mM][lL]"))):
         return None
     _name_other_xml(folder / "Annotations", folder)
     for name in ("JPEGImages", "images", "Images"):
@@ -313,12 +335,24 @@ def _listings(folder: Path) -> list[Path]:
 
 
 def _in_folder_of_annotations(folder: Path, split: str | None) -> Layout | None:
-    """Return the layout of a file in a folder called annotations or labels, with images beside."""
+    """Return the layout of a file in a folder, with images in another one.
+
+    The folder is called annotations or labels, or is the only one that has such files.
+    """
+    places = {}
     for place in sorted(path for path in folder.iterdir() if path.is_dir()):
-        files = _listings(place) if plain_name(place.name) in OF_ANNOTATIONS else []
-        if files and _by_image(files) is None:
-            return _chosen_listing(folder, files, place, split)
+        files = _listings(place)
+        if files and _by_image(files) is None and not _has_images(place):
+            places[place] = files
+    called = [place for place in places if plain_name(place.name) in OF_ANNOTATIONS]
+    is_clear = len(places) == 1 and _only_folder(folder) is None
+    for place in called or (places if is_clear else ()):
+        return _chosen_listing(folder, places[place], place, split)
     return None
+
+
+def _has_images(place: Path) -> bool:
+    return any(suffix_of(path) in IMAGE_SUFFIXES for path in place.iterdir())
 
 
 def _chosen_listing(folder: Path, files: Sequence[Path], place: Path, split: str | None) -> Layout:
@@ -379,7 +413,8 @@ def _layout_among_images(folder: Path) -> Layout | None:
     if by_image is not None:
         place = _place_of(folder, ".json") if by_image is LABELME else folder
         return Layout(by_image, place, folder, f"{by_image.name}: a JSON file for each image")
-    if any(chain.from_iterable(folder.glob(pattern) for pattern in _XML)):
+    xml = next(chain.from_iterable(sorted(folder.glob(pattern)) for pattern in _XML), None)
+    if xml is not None and not CVAT.fits(glimpse(xml)):
         _name_other_xml(folder, folder)
         place = _place_of(folder, ".xml")
         among = "among images" if place == folder else f"in {place.relative_to(folder)}/"
@@ -387,7 +422,10 @@ def _layout_among_images(folder: Path) -> Layout | None:
     other = _format_of_texts(folder)
     if other is not None:
         return Layout(other, folder, folder, f"{other.name}: texts below the folder")
-    if _has(folder, (".txt",)) and _has(folder, IMAGE_SUFFIXES):
+    for name in FILES_OF_SPLITS:
+        if (folder / name).is_file():
+            return Layout(YOLO, folder, folder, f"YOLO: {name}")
+    if _has_labels(folder):
         _name_what_is_inside(folder)
         return Layout(YOLO, folder, folder, "YOLO: label files among images")
     return None
@@ -410,8 +448,8 @@ def _cvat(folder: Path) -> Layout:
     return Layout(CVAT, files[0], images, f"CVAT for images: {files[0].name}")
 
 
-def _has(folder: Path, suffixes: Sequence[str] | frozenset[str]) -> bool:
-    for place in (folder, *(path for path in folder.iterdir() if path.is_dir())):
-        if any(suffix_of(path) in suffixes for path in place.iterdir()):
-            return True
-    return False
+def _has_labels(folder: Path) -> bool:
+    """Return whether a text lies beside an image that it is called like."""
+    files = files_below(folder, Ledger())
+    images = {path.with_suffix("") for path in files if suffix_of(path) in IMAGE_SUFFIXES}
+    return any(suffix_of(path) == ".txt" and path.with_suffix("") in images for path in files)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from pathlib import Path, PurePosixPath
 
+from ...core import suffix_of
 from ..annotated_samples import AnnotationError, BoxForm, Samples
-from .annotation_values import written_number
+from .annotation_values import IMAGE_SUFFIXES, written_number
 from .collector import Collector, ListedFile
 from .reader_options import ReaderOptions
 
@@ -20,11 +21,15 @@ _OBJECT = re.compile(
 def is_oidv4(line: str) -> bool:
     """Return whether a line of text is one of OIDv4's labels, whose numbers are no fractions.
 
-    >>> is_oidv4("Human face 272.9 214.58 448.06 435.3"), is_oidv4("cat 0.5 0.5 0.1 0.1")
-    (True, False)
+    >>> [is_oidv4(f"{name} 72.9 14.5 448.06 435.3") for name in ("Human face", "a.jpg", "0")]
+    [True, False, False]
+    >>> is_oidv4("cat 0.5 0.5 0.1 0.1")
+    False
     """
     fields = _OBJECT.fullmatch(line.strip())
-    return fields is not None and max(map(float, fields[2].split())) > 1
+    if fields is None or suffix_of(PurePosixPath(fields[1])) in IMAGE_SUFFIXES:
+        return False
+    return max(map(float, fields[2].split())) > 1
 
 
 def read_oidv4(path: Path, images: Path, options: ReaderOptions | None = None) -> Samples:

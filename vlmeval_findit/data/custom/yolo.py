@@ -22,7 +22,7 @@ from ..ledger import Ledger
 from .annotation_values import IMAGE_SUFFIXES, written_number
 from .class_rules import label_text
 from .collector import Collector
-from .found_files import files_below
+from .found_files import files_below, is_readme
 from .glimpse import glimpse
 from .image_names import ImageNames, NameIndex, decode_name
 from .reader_options import ReaderOptions
@@ -34,7 +34,7 @@ from .yolo_data import DATA_FILES, YoloData, find_yolo_data
 _STARTS_NUMBER = re.compile(r"[-+]?\.?\d")
 
 # Text files among labels that are none, in lower case
-_NO_LABELS = ("notes.txt", "readme.txt", "train.txt", "val.txt", "test.txt")
+_NO_LABELS = ("notes.txt", "train.txt", "val.txt", "test.txt")
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,7 +260,10 @@ def _pairs_in_folder(place: _LabelledFolder, ledger: Ledger) -> dict[Path, Path 
         there = images.get(stem, [])
         if not there:
             suffixes = ", ".join(sorted(IMAGE_SUFFIXES))
-            raise AnnotationError(f"{label}: no image {place.images / stem} ({suffixes})")
+            raise AnnotationError(
+                f"{label}: no image {place.images / stem} ({suffixes}). Put it there, or move the "
+                "label file away"
+            )
         if len(there) > 1:
             raise AnnotationError(
                 f"{label}: which image is it about, {' or '.join(path.name for path in there)}? "
@@ -303,7 +306,7 @@ def _label_files(
     for path in files_below(folder, ledger):
         stem = path.relative_to(folder).with_suffix("")
         name = path.name.lower()
-        is_special = name in (*_NO_LABELS, *DATA_FILES) or name.startswith("readme.")
+        is_special = name in (*_NO_LABELS, *DATA_FILES) or is_readme(path)
         if suffix_of(path) != ".txt":
             if suffix_of(path) not in IMAGE_SUFFIXES and path.name not in DATA_FILES:
                 kind = path.suffix or "without a suffix"

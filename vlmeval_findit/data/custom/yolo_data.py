@@ -11,15 +11,27 @@ from typing import Any
 from ...core import TextError, YamlTexts, parse_yaml
 from ..annotated_samples import AnnotationError
 from ..ledger import Ledger
+from .found_files import files_below
 from .splits import names_a_split
 from .text_encodings import text_of
 
 _YAML = ("data.yaml", "data.yml", "dataset.yaml", "dataset.yml")
 _DARKNET = "obj.data"
-_LISTS = ("classes.txt", "obj.names", "classes.names")
+_LISTS = (
+    "classes.txt",
+    "obj.names",
+    "classes.names",
+    "predefined_classes.txt",
+    "_darknet.labels",
+    "labels.txt",
+    "names.txt",
+    "class_names.txt",
+)
 _SPLITS = ("train", "val", "valid", "test")
 # Files that say what the classes and splits are
 DATA_FILES = (*_YAML, _DARKNET, *_LISTS)
+# Those that a folder of YOLO alone has
+FILES_OF_SPLITS = ("data.yaml", "data.yml", _DARKNET)
 
 _READ = frozenset((*_SPLITS, "names", "path", "kpt_shape"))
 _NOT_NEEDED = frozenset(("nc", "download", "roboflow", "flip_idx", "kpt_names"))
@@ -64,10 +76,25 @@ def find_yolo_data(folder: Path, ledger: Ledger, encoding: str | None) -> YoloDa
     others = sorted(folder.glob("*.y*ml"))
     if len(others) == 1:
         return _read_yaml(others[0], ledger, encoding)
+    below = [path for path in files_below(folder, Ledger()) if path.name in _LISTS]
+    if below:
+        return _only_names(below, encoding)
     raise AnnotationError(
         f"{folder}: no names of classes: put data.yaml (names: [cat, dog]) "
         "or classes.txt (a name on each line) there"
     )
+
+
+def _only_names(files: Sequence[Path], encoding: str | None) -> YoloData:
+    """Read lists of classes that lie anywhere, or raise an AnnotationError where they differ."""
+    first = _listed_names(files[0], encoding)
+    for other in files[1:]:
+        if _listed_names(other, encoding) != first:
+            raise AnnotationError(
+                f"{other}: has other names of classes than {files[0]}: which are meant? Move one "
+                "away, or put both into a data.yaml (names: [cat, dog])"
+            )
+    return YoloData(files[0], first)
 
 
 def _listed_names(file: Path, encoding: str | None) -> dict[str, str]:
