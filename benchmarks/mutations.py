@@ -26,7 +26,11 @@ SECONDS = 600
 
 AREAS = {
     "reading": (
-        ["boxes/reading.py", "boxes/lenient/values.py", "boxes/lenient/box_search.py"],
+        [
+            "boxes/reading.py",
+            "boxes/lenient/repaired_values.py",
+            "boxes/lenient/boxes_in_values.py",
+        ],
         ["boxes", "benchmarks/findit/test_scoring.py", "scoring/test_lenient_scores.py"],
     ),
     "spaces": (

@@ -17,7 +17,13 @@ from equal_formats import Claims, Formats
 from scipy import stats
 
 from vlmeval_findit.benchmarks.findit import F1
-from vlmeval_findit.statistics import BestOf, Difference, Estimate, correct_by_holm, difference
+from vlmeval_findit.statistics import (
+    BestOf,
+    Difference,
+    Estimate,
+    correct_by_holm,
+    paired_difference,
+)
 
 COUNTS = (8, 19, 40)
 IMAGES = (50, 200, 400)
@@ -52,13 +58,17 @@ Correction = Callable[[Sequence[Estimate], int], Mapping[int, Difference]]
 def as_named(estimates: Sequence[Estimate], best: int) -> Mapping[int, Difference]:
     """Correct by Holm for the tests against the best, as if it had been named beforehand."""
     others = [at for at in range(len(estimates)) if at != best]
-    tests = correct_by_holm(difference(estimates[at], estimates[best], F1.name) for at in others)
+    tests = correct_by_holm(
+        paired_difference(estimates[at], estimates[best], F1.name) for at in others
+    )
     return dict(zip(others, tests, strict=True))
 
 
 def holm_of_all_pairs(estimates: Sequence[Estimate], best: int) -> Mapping[int, Difference]:
     pairs = list(combinations(range(len(estimates)), 2))
-    tests = correct_by_holm(difference(estimates[a], estimates[b], F1.name) for a, b in pairs)
+    tests = correct_by_holm(
+        paired_difference(estimates[a], estimates[b], F1.name) for a, b in pairs
+    )
     of_pair = dict(zip(pairs, tests, strict=True))
     return {b if a == best else a: test for (a, b), test in of_pair.items() if best in (a, b)}
 
@@ -84,7 +94,7 @@ def bootstrap(estimates: Sequence[Estimate], best: int) -> Mapping[int, Differen
     tests = {}
     for at, each in enumerate(estimates):
         if at != best:
-            test = difference(each, estimates[best], F1.name)
+            test = paired_difference(each, estimates[best], F1.name)
             reached = stats.norm.isf((test.p_value or 1.0) / 2)
             tests[at] = replace(test, corrected=float((largest >= reached).mean()))
     return tests

@@ -24,7 +24,7 @@ from vlmeval_findit.data import load_dataset
 from vlmeval_findit.engine import CellBuilder
 from vlmeval_findit.models import ModelEntry
 from vlmeval_findit.scoring import CellResult, SearchError
-from vlmeval_findit.statistics import ALPHA, FEWEST_IMAGES, chance_of_lead, difference
+from vlmeval_findit.statistics import ALPHA, FEWEST_IMAGES, chance_of_lead, paired_difference
 from vlmeval_findit.sweeps import Sweep, grid_tables, parse_sweep, search_sweep
 
 QUERIES = 40
@@ -57,7 +57,7 @@ def test_the_chance_of_a_lead() -> None:
     hard = rng.random((20, 2))
     f1 = "F1@0.5"
     good, poor = (estimate_from(names(20), sums_of(rng, 20, rate, hard)) for rate in (0.9, 0.3))
-    assert difference(good, poor, f1).value > 20
+    assert paired_difference(good, poor, f1).value > 20
     chances = [chance_of_lead(poor, good, f1, share) for share in (0.1, 0.5, 0.9)]
     assert chances == sorted(chances, reverse=True)
     assert chances[1] < 1e-4

@@ -34,9 +34,9 @@ from vlmeval_findit.scoring import Run
 from vlmeval_findit.statistics import (
     FEWEST_IMAGES,
     clustered_sums,
-    difference,
     mean,
     metric_intervals,
+    paired_difference,
 )
 
 NAME = "FindIt_Pascal_xyxy_json"
@@ -189,7 +189,7 @@ def test_too_few_images_of_a_dataset_leave_no_mean_interval() -> None:
     assert metric_intervals(mean([few, many]))["mIoU"] is not None
     assert mean([few, many, none]).counted.tolist() == [0] * len(METRICS)
     assert metric_intervals(mean([few, none]))["mIoU"] is None
-    assert difference(mean([few, none]), mean([few, none]), "mIoU").p_value is None
+    assert paired_difference(mean([few, none]), mean([few, none]), "mIoU").p_value is None
 
 
 # --- differences ----------------------------------------------------------------------------------
@@ -239,7 +239,7 @@ def test_the_interval_of_a_difference_says_what_its_test_says(
         estimate_from(names(images), sums_of(generator, images, rate)) for rate in rates
     )
     for name in ("F1@0.5", "mIoU", "Adherence"):
-        test = difference(first, second, name)
+        test = paired_difference(first, second, name)
         actual = test.interval
         assert (actual is None) == (test.p_value is None) == (images < FEWEST_IMAGES)
         if actual is None:
@@ -248,7 +248,7 @@ def test_the_interval_of_a_difference_says_what_its_test_says(
         assert actual.high - actual.low > 0.1
         assert test.significant == (actual.low > 0 or actual.high < 0)
         assert 0 not in (actual.low, actual.high)
-        turned = difference(second, first, name).interval
+        turned = paired_difference(second, first, name).interval
         assert (-turned.high, -turned.low) == pytest.approx((actual.low, actual.high))
 
 
@@ -260,7 +260,7 @@ def test_intervals_of_differences_hold_the_truth() -> None:
     held = []
     for pair in zip(*built, strict=True):
         first, second = (estimate_from(names(30), sums) for sums in pair)
-        actual = difference(first, second, "F1@0.5").interval
+        actual = paired_difference(first, second, "F1@0.5").interval
         held.append(actual.low <= true[0] - true[1] <= actual.high)
     assert 93 <= 100 * np.mean(held) <= 99
 
@@ -278,8 +278,8 @@ def test_means_are_compared_over_what_both_have() -> None:
         [estimate_from(names(80, prefix), sums_of(generator, 80, rate)) for prefix in ("", "b")]
         for rate in (0.7, 0.5)
     )
-    actual = difference(mean(first), mean(second), "mIoU")
-    apart = [difference(a, b, "mIoU").value for a, b in zip(first, second, strict=True)]
+    actual = paired_difference(mean(first), mean(second), "mIoU")
+    apart = [paired_difference(a, b, "mIoU").value for a, b in zip(first, second, strict=True)]
     assert actual.value == pytest.approx(np.mean(apart))
     assert actual.significant
 

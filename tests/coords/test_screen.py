@@ -5,7 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from vlmeval_findit.coords import AnsweredQuery, RunArrays, conventions, run_arrays, screen
+from vlmeval_findit.coords import (
+    AnsweredQuery,
+    RunArrays,
+    conventions,
+    run_arrays,
+    screen_conventions,
+)
 
 
 def made_run(seed: int, queries: int, boxes: int) -> RunArrays:
@@ -34,8 +40,8 @@ def test_conventions_read_together_are_as_likely_as_alone(
     # As callers do: all, and any others in any order, of spaces with one order or several
     rng = np.random.default_rng(queries)
     for chosen in (known, [known[i] for i in rng.permutation(len(known))[:60]], known[:1]):
-        together = screen(arrays, chosen, width)
+        together = screen_conventions(arrays, chosen, width)
         for i in range(0, len(chosen), 7):
-            alone = screen(arrays, chosen[i : i + 1], width)
+            alone = screen_conventions(arrays, chosen[i : i + 1], width)
             for all_rows, row in zip(together, alone, strict=True):
                 np.testing.assert_array_equal(all_rows[i], row[0])

@@ -33,12 +33,12 @@ from vlmeval_findit.leaderboard import (
 )
 from vlmeval_findit.protocol import ScoredRow, sum_rows
 from vlmeval_findit.report import (
+    choose_pairs,
     forest_of,
     headlines_of,
     key_of,
     losses_of,
     make_page,
-    pair_runs,
     pair_values,
     panels_of,
 )
@@ -248,7 +248,7 @@ def test_every_output_ranks_and_tests_the_same_value(equal: World, tmp_path: Pat
     # A against B in the report
     runs = [row.run for row in board.runs]
     keys = {key_of(each.reported): each for each in board.elsewhere.values()}
-    for pair in pair_values(pair_runs(board), board.shown, runs, keys):
+    for pair in pair_values(choose_pairs(board), board.shown, runs, keys):
         models = [runs[pair[side]].model for side in ("left", "right")]
         if len(set(models)) < 2:
             assert pair["chosen"] == []

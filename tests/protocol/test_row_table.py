@@ -16,11 +16,11 @@ from vlmeval_findit.protocol import (
     Metric,
     ScoredRow,
     SumKey,
+    count_images,
     failed_calls,
     failures,
     reasons,
     rows_with_sum,
-    sources,
     sum_rows,
     table_of,
     with_events,
@@ -88,7 +88,7 @@ def test_rows_are_what_was_put_in_but_for_the_details(rows: list[ScoredRow]) -> 
     assert same([in_order(row) for row in table[1:]], bare[1:])
     assert same(sorted_totals(table), sorted_totals(rows))
     assert same(as_lists(clustered_sums(table, "x")), as_lists(clustered_sums(rows, "x")))
-    assert (failures(table), sources(table)) == (failures(rows), sources(rows))
+    assert (failures(table), count_images(table)) == (failures(rows), count_images(rows))
     assert (failed_calls(table), reasons(table)) == (failed_calls(rows), reasons(rows))
     for name in ("a", "b", "ab"):
         has_sum = [bool(row.sums.get(name)) for row in rows]

@@ -13,10 +13,10 @@ from vlmeval_findit.protocol import Metric, ScoredRow, SumKey, sum_rows
 from vlmeval_findit.statistics import (
     Estimate,
     clustered_sums,
-    difference,
     estimate_metrics,
     mean,
     metric_intervals,
+    paired_difference,
 )
 
 BY_CLASS = Metric("by class", {"hits": 1}, {"asked": 1}, over="class", empty=None)
@@ -136,8 +136,8 @@ def test_what_has_no_whole_has_no_value() -> None:
 
 def test_the_difference_of_a_run_and_itself_is_nothing() -> None:
     rows = some_rows(8, 60, 4)
-    assert difference(estimate(rows), estimate(rows), "by class").p_value == 1
+    assert paired_difference(estimate(rows), estimate(rows), "by class").p_value == 1
     worse = [replace(row, sums={"hits": 0, "asked": 1}) for row in rows]
-    result = difference(estimate(rows), estimate(worse), "by class")
+    result = paired_difference(estimate(rows), estimate(worse), "by class")
     assert result.significant
     assert result.value == pytest.approx(estimate(rows).value("by class"))

@@ -22,9 +22,9 @@ from vlmeval_findit.report import (
     CostPoint,
     cost_chart,
     cost_charts,
-    cost_table,
     format_costs_of,
     format_panels,
+    front_table,
     is_far_apart,
     make_page,
     model_panels,
@@ -161,7 +161,7 @@ def board_of(world: World, *more: str) -> Board:
 
 def test_the_table_has_every_point(world: World) -> None:
     board = board_of(world)
-    table = cost_table(board, model_panels(board, panels_of(board)))
+    table = front_table(board, model_panels(board, panels_of(board)))
     assert [field.name for field in table.fields][4:] == [
         "tokens out a query",
         "pixels sent a query",
@@ -171,7 +171,7 @@ def test_the_table_has_every_point(world: World) -> None:
         ["Good", "xyxy_text", 9.0, None, "tokens out"],
         ["Poor", "xyxy_json", None, 20_000.0, "pixels"],
     ]
-    table = cost_table(board, format_panels(board))
+    table = front_table(board, format_panels(board))
     assert [[row[at] for at in (1, 4, 5)] for row in table.rows] == [
         ["xyxy_json", 40.0, None],
         ["xyxy_text", 9.0, "tokens out"],
@@ -202,7 +202,7 @@ def test_the_table_says_what_costs_rest_on(world: World) -> None:
     runs = [costing(world.run(model, JSON, saying("[]")), tokens_out=1.0) for model in "AB"]
     runs[1] = costing(runs[1], tokens_out=1.0, retried=2)
     board = make_board(runs)
-    table = cost_table(board, model_panels(board, panels_of(board)))
+    table = front_table(board, model_panels(board, panels_of(board)))
     assert table.fields[-1].name == "costs"
     assert [row[-1] for row in table.rows] == ["", "2 of 12 after several attempts"]
 

@@ -19,11 +19,11 @@ from vlmeval_findit.leaderboard import Board, boards, make_board
 from vlmeval_findit.report import (
     ModelInFormat,
     choose_cards,
+    choose_pairs,
     first_pairs,
     gather_transcripts,
     make_page,
     opening_pair,
-    pair_runs,
     pair_values,
     sides_of,
 )
@@ -82,7 +82,7 @@ def test_metrics_of_pairs_are_those_of_the_statistics(board: Board) -> None:
 
 def test_the_page_opens_with_two_models_that_differ(board: Board) -> None:
     runs = [row.run for row in board.runs]
-    pairs = pair_values(pair_runs(board), board.shown, runs)
+    pairs = pair_values(choose_pairs(board), board.shown, runs)
     # Both and Early, Both and Late, Early and Late, both formats of Both.
     assert [pair["counts"]["differ"] for pair in pairs[:3]] == [6, 6, 8]
 
@@ -107,7 +107,7 @@ def test_queries_are_counted_by_who_finds_them(board: Board, world: World) -> No
     runs = {(run.model, run.variant.name): run for run in load_runs([world.runs])}
     names = [("Early", JSON), ("Late", JSON), ("Fails", JSON)]
     pairs = pair_values(
-        pair_runs(make_board([runs[name] for name in names])), (), [runs[name] for name in names]
+        choose_pairs(make_board([runs[name] for name in names])), (), [runs[name] for name in names]
     )
     counts = {(pair["left"], pair["right"]): pair["counts"] for pair in pairs}
     assert counts[0, 1] == {
@@ -123,7 +123,7 @@ def test_metrics_over_other_queries_have_no_test(board: Board, world: World) -> 
     world.predict("Fails", JSON, failing)
     every = make_board(load_runs([world.runs]))
     runs = [row.run for row in every.runs]
-    for pair in pair_values(pair_runs(every), every.shown, runs):
+    for pair in pair_values(choose_pairs(every), every.shown, runs):
         models = {runs[pair[side]].model for side in ("left", "right")}
         first, *others = pair["metrics"]
         assert first[6] is not None, "failed calls are misses"
@@ -137,16 +137,17 @@ def test_metrics_over_other_queries_have_no_test(board: Board, world: World) -> 
 def test_pairs_are_two_models_or_two_formats_of_a_model(board: Board) -> None:
     named = [
         tuple((run.model, run.variant.format) for run in (pair.left, pair.right))
-        for pair in pair_runs(board)
+        for pair in choose_pairs(board)
     ]
     both, early, late = ((model, "xyxy_json") for model in ("Both", "Early", "Late"))
     assert named == [(both, early), (both, late), (early, late), (both, ("Both", "xyxy_text"))]
     # Pairs of --compare come first, and once.
-    asked = pair_runs(board, EARLY_LATE[::-1])
+    asked = choose_pairs(board, EARLY_LATE[::-1])
     assert (asked[0].left.model, asked[0].right.model) == ("Late", "Early")
     assert len(asked) == 4
     assert (
-        len(pair_runs(board, (ModelInFormat("Both", "xyxy_text"), ModelInFormat("Late", "")))) == 5
+        len(choose_pairs(board, (ModelInFormat("Both", "xyxy_text"), ModelInFormat("Late", ""))))
+        == 5
     )
     page = make_page(board, NOW)
     assert "two models in formats that they are not reported in; --compare adds" in page

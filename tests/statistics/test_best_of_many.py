@@ -13,7 +13,7 @@ from scipy import stats
 
 import vlmeval_findit
 from vlmeval_findit.benchmarks.findit import F1
-from vlmeval_findit.statistics import BestOf, corrected_for_pairs, difference
+from vlmeval_findit.statistics import BestOf, corrected_for_pairs, paired_difference
 
 COUNTS = (2, 3, 8, 19, 40, 97)
 
@@ -46,7 +46,7 @@ def test_the_interval_excludes_0_where_the_test_is_significant(
     for gap in (0.0, 0.1, 0.2, 0.25, 0.3, 0.35, 0.4, 0.5):
         left, right = Formats((0.9 - gap, 0.9), images=60).estimates(random)
         test = choice.difference(left, right, F1.name)
-        plain = difference(left, right, F1.name)
+        plain = paired_difference(left, right, F1.name)
         assert (test.value, test.p_value) == (plain.value, plain.p_value)
         assert test.interval is not None
         assert plain.interval is not None
@@ -59,7 +59,10 @@ def test_the_interval_excludes_0_where_the_test_is_significant(
 
 def test_two_named_beforehand_are_a_pair_of_two() -> None:
     left, right = Formats((0.6, 0.8), images=50).estimates(np.random.default_rng(1))
-    test, plain = BestOf(2).difference(left, right, F1.name), difference(left, right, F1.name)
+    test, plain = (
+        BestOf(2).difference(left, right, F1.name),
+        paired_difference(left, right, F1.name),
+    )
     assert test.interval == plain.interval
     assert test.corrected == pytest.approx(plain.p_value)
 
@@ -94,7 +97,7 @@ NAMED: Mapping[str, str] = {
 
 
 def test_only_what_was_not_chosen_is_tested_alone() -> None:
-    assert set(_callers({"difference", "correct_by_holm"})) == set(NAMED)
+    assert set(_callers({"paired_difference", "correct_by_holm"})) == set(NAMED)
 
 
 def _callers(names: set[str]) -> Iterator[str]:

@@ -16,12 +16,12 @@ from vlmeval_findit.statistics import (
     ClusteredSums,
     Estimate,
     Sampled,
-    difference,
     effective_number,
     estimate_metrics,
     mean,
     mean_ends,
     metric_intervals,
+    paired_difference,
 )
 
 RECALL = Metric("recall", {"found": 1}, {"objects": 1}, empty=None)
@@ -79,7 +79,9 @@ def test_the_mean_of_one_dataset_is_that_dataset(
     alone = made_of(images)
     assert ends(mean([alone])) == pytest.approx(ends(alone))
     worse = dataset([0.0] * len(images), [of for _, of in images])
-    assert difference(mean([alone]), mean([worse]), "recall") == difference(alone, worse, "recall")
+    assert paired_difference(mean([alone]), mean([worse]), "recall") == paired_difference(
+        alone, worse, "recall"
+    )
     # The same images with the same answers are no new evidence.
     assert ends(mean([alone] * 3)) == pytest.approx(ends(alone), abs=1e-5)
 
@@ -92,13 +94,13 @@ def test_the_order_of_datasets_does_not_matter(parts: list[list[tuple[int, int]]
         for at, images in enumerate(parts)
     ]
     first = ends(mean(datasets))
-    test = difference(mean(datasets), mean(empty), "recall")
+    test = paired_difference(mean(datasets), mean(empty), "recall")
     low, high = first
     assert 0 <= low <= mean(datasets).value("recall") + 1e-9  # type: ignore[operator]
     assert mean(datasets).value("recall") <= high + 1e-9 <= 100 + 2e-9  # type: ignore[operator]
     for order in list(permutations(range(len(parts))))[:6]:
         assert ends(mean([datasets[at] for at in order])) == pytest.approx(first, abs=1e-5)
-        turned = difference(
+        turned = paired_difference(
             mean([datasets[at] for at in order]), mean([empty[at] for at in order]), "recall"
         )
         assert turned.p_value == pytest.approx(test.p_value)
@@ -193,7 +195,7 @@ def test_a_constant_difference_counts_every_dataset_alike(
         mean([dataset([error] * n, name=f"{n} {at} ", metric=MAE) for at, n in enumerate(images)])
         for error in (3.0, 1.0)
     )
-    actual = difference(ours, theirs, "MAE")
+    actual = paired_difference(ours, theirs, "MAE")
     least = 2.0 ** (1 - sum(images))
     assert actual.p_value == pytest.approx(least)
     reach = 2 * stats.t.ppf(0.975, freedom) / stats.t.isf(least / 2, freedom)
@@ -281,7 +283,7 @@ def test_everything_against_nothing_is_told_apart_by_all_images(datasets: int, i
     all_, none = (
         mean([of_hits(hits, images, f"{at} ") for at in range(datasets)]) for hits in (images, 0)
     )
-    test = difference(all_, none, "recall")
+    test = paired_difference(all_, none, "recall")
     assert test.p_value == pytest.approx(2.0 ** (1 - datasets * images), rel=1e-6)
     assert test.interval is not None
     assert test.interval.low > 50
@@ -311,7 +313,7 @@ def test_an_interval_excludes_0_where_its_test_is_significant(
         )
         for side in (0, 1)
     )
-    test = difference(ours, theirs, "recall")
+    test = paired_difference(ours, theirs, "recall")
     assert test.interval is not None
     assert test.p_value is not None
     assert test.interval.low < test.interval.high
@@ -328,7 +330,7 @@ def test_test_and_interval_share_one_standard_error() -> None:
         images = int(generator.integers(6, 40))
         hits = generator.random((2, images)) < generator.random((2, 1))
         ours, theirs = (dataset(each) for each in hits)
-        test = difference(ours, theirs, "recall")
+        test = paired_difference(ours, theirs, "recall")
         assert test.interval is not None
         assert test.p_value is not None
         if not test.value or test.p_value > 0.05:
@@ -346,7 +348,7 @@ def test_test_and_interval_share_one_standard_error() -> None:
 def test_agreeing_runs_may_still_differ_on_unseen_images(images: int, share: float) -> None:
     """No image differs: as in Wilson's interval of 0 %, on both sides."""
     hits = [1.0] * round(share * images) + [0.0] * (images - round(share * images))
-    test = difference(dataset(hits), dataset(hits), "recall")
+    test = paired_difference(dataset(hits), dataset(hits), "recall")
     assert (test.value, test.p_value) == (0, 1)
     assert test.interval is not None
     t2 = stats.t.ppf(0.975, images - 1) ** 2
@@ -361,7 +363,7 @@ def test_differences_near_the_ends_are_covered(ours: float, theirs: float) -> No
     held = []
     for _ in range(300):
         hits = generator.random((2, 20)) < np.array([[ours], [theirs]])
-        test = difference(dataset(hits[0]), dataset(hits[1]), "recall")
+        test = paired_difference(dataset(hits[0]), dataset(hits[1]), "recall")
         assert test.interval is not None
         held.append(test.interval.low <= 100 * (ours - theirs) <= test.interval.high)
     assert np.mean(held) > 0.92
@@ -400,7 +402,7 @@ def test_pairs_of_crowded_images_have_kishs_degrees_of_freedom() -> None:
     objects = [40.0, 30.0, 5.0, *[1.0] * 10]
     ours = dataset([30.0, 25.0, 5.0, *[1.0] * 10], objects)
     theirs = dataset([26.0, 20.0, 3.0, *[0.0] * 4, *[1.0] * 6], objects)
-    test = difference(ours, theirs, "recall")
+    test = paired_difference(ours, theirs, "recall")
     kish = float(np.sum(objects) ** 2 / np.sum(np.square(objects)))
     moved = ours.influence - theirs.influence
     unseen = 2 / (6 * len(objects)) ** 2 * (1 + (test.value / 100) ** 2)

@@ -17,9 +17,9 @@ from vlmeval_findit.statistics import (
     chance_of_lead,
     clustered_sums,
     correct_by_holm,
-    difference,
     estimate_metrics,
     metric_intervals,
+    paired_difference,
     share_bounds,
 )
 
@@ -137,7 +137,7 @@ def test_differences_of_mean_errors_are_students() -> None:
     theirs = [100.0, 80.0, 150.0, 50.0, 100.0]
     pair = of_errors(ours), of_errors(theirs)
     expected = stats.ttest_rel(ours, theirs)
-    actual = difference(*pair, "MAE")
+    actual = paired_difference(*pair, "MAE")
     assert actual.interval is not None
     assert actual.value == pytest.approx(30)
     # Five coins can fall alike by chance: with fewer images than six nothing differs.
@@ -150,7 +150,7 @@ def test_differences_of_mean_errors_are_students() -> None:
     ours, theirs = [*ours, 70.0, 91.0], [*theirs, 75.0, 80.0]
     pair = of_errors(ours), of_errors(theirs)
     expected = stats.ttest_rel(ours, theirs)
-    actual = difference(*pair, "MAE")
+    actual = paired_difference(*pair, "MAE")
     assert actual.p_value == pytest.approx(expected.pvalue)
     assert actual.interval is not None
     ends = actual.interval.low, actual.interval.high
@@ -159,7 +159,7 @@ def test_differences_of_mean_errors_are_students() -> None:
 
 def test_a_constant_difference_of_errors_is_certain() -> None:
     for images in (100, 3000):
-        actual = difference(of_errors([2.0] * images), of_errors([1.0] * images), "MAE")
+        actual = paired_difference(of_errors([2.0] * images), of_errors([1.0] * images), "MAE")
         assert actual.interval == Interval(1.0, 1.0)
         assert actual.p_value == 2.0 ** (1 - images)
 
@@ -170,8 +170,8 @@ def test_a_metrics_difference_does_not_depend_on_other_metrics() -> None:
     random = np.random.default_rng(5)
     ours = random.normal(1.0, 0.5, 20).tolist()
     theirs = random.normal(2.0, 0.5, 17).tolist()
-    alone = difference(of_errors(ours), of_errors(theirs), "MAE")
-    among_others = difference(
+    alone = paired_difference(of_errors(ours), of_errors(theirs), "MAE")
+    among_others = paired_difference(
         of_errors(ours, MAE, asked, asked), of_errors(theirs, MAE, asked, asked), "MAE"
     )
     assert among_others == alone

@@ -15,11 +15,11 @@ from vlmeval_findit.statistics import (
     RandomRows,
     clustered_sums,
     count_wrong,
-    difference,
     estimate_all_rows,
     estimate_metrics,
     mean,
     metric_intervals,
+    paired_difference,
     sums_of_all_rows,
 )
 
@@ -127,7 +127,7 @@ def audits() -> list[list[Simulated]]:
 def lead(models: list[Simulated], weighted: bool) -> tuple[float, bool]:
     """Return by how much a voter leads the held-out model, and whether the interval has 0."""
     voter, _, other = [each.all_rows if weighted else each.as_reviewed for each in models]
-    test = difference(voter, other, "F1")
+    test = paired_difference(voter, other, "F1")
     assert test.interval is not None
     assert test.p_value is not None
     covers = test.interval.low <= 0 <= test.interval.high
@@ -245,4 +245,4 @@ def test_random_rows_of_several_datasets_are_drawn_apart() -> None:
         assert interval is not None
         widths.append(interval.high - interval.low)
     assert widths[1] == pytest.approx(widths[0] / np.sqrt(2), rel=0.02)
-    assert difference(mean([one, other]), mean([other, one]), "F1").value == pytest.approx(0)
+    assert paired_difference(mean([one, other]), mean([other, one]), "F1").value == pytest.approx(0)

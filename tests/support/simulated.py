@@ -13,10 +13,10 @@ from vlmeval_findit.statistics import (
     Difference,
     Estimate,
     Interval,
-    difference,
     estimate_metrics,
     mean,
     metric_intervals,
+    paired_difference,
 )
 
 METRICS = tuple(metric for metric in ALL_METRICS if metric.empty is not None)
@@ -177,7 +177,7 @@ def false_alarms(seed: int, times: int, pictures: int, rate: float) -> dict[str,
             for _ in range(2)
         )
         for name in FIGURES:
-            alarms[name] += difference(left, right, name).significant
+            alarms[name] += paired_difference(left, right, name).significant
     return {name: 100 * count / times for name, count in alarms.items()}
 
 
@@ -263,4 +263,4 @@ def differences(
                 for at, (model, drawn) in enumerate(zip(models, pictures, strict=True))
             ]
             sides.append(mean(answers))
-        yield difference(sides[0], sides[1], F1.name)
+        yield paired_difference(sides[0], sides[1], F1.name)

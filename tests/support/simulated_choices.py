@@ -18,11 +18,11 @@ from vlmeval_findit.statistics import (
     Difference,
     Estimate,
     Interval,
-    difference,
     estimate_metrics,
     join_rows,
     mean,
     metric_intervals,
+    paired_difference,
     second_half,
 )
 
@@ -83,9 +83,9 @@ def simulate(rng: np.random.Generator, setting: Setting) -> Choice:
         reported_interval=_interval(reported),
         elsewhere=elsewhere.value(F1.name) or 0.0,
         elsewhere_interval=_interval(elsewhere),
-        reported_test=difference(reported, one, F1.name),
-        elsewhere_test=difference(elsewhere, one, F1.name),
-        named_test=difference(named, one, F1.name),
+        reported_test=paired_difference(reported, one, F1.name),
+        elsewhere_test=paired_difference(elsewhere, one, F1.name),
+        named_test=paired_difference(named, one, F1.name),
     )
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from ..protocol import Better, Metric, ScoredRow
 from ..scoring import COSTS, Cost, Run, cost_in, read_details
-from ..statistics import Difference, Estimate, clustered_sums, difference, estimate_metrics
+from ..statistics import Difference, Estimate, clustered_sums, estimate_metrics, paired_difference
 
 _QUERIES = "queries"  # The sum that counts the queries of which a cost is known
 
@@ -74,4 +74,4 @@ def _estimate(rows: Sequence[ScoredRow], images: str, metric: Metric) -> Estimat
 def _difference(name: str, estimates: Sequence[Estimate], queries: int) -> CostDifference:
     left, right = estimates
     means = left.value(name) or 0.0, right.value(name) or 0.0
-    return CostDifference(name, *means, difference(left, right, name), queries)
+    return CostDifference(name, *means, paired_difference(left, right, name), queries)

@@ -24,10 +24,10 @@ from ..statistics import (
     Interval,
     clustered_sums,
     correct_by_holm,
-    difference,
     estimate_errors,
     estimate_metrics,
     metric_intervals,
+    paired_difference,
 )
 from .run_statistics import StatisticsError, check_comparable
 
@@ -109,7 +109,7 @@ def compare_errors(run: Run, other: Run) -> dict[str, Difference]:
     left = error_estimate(run)
     right = error_estimate(other)
     keys = [m.name for m in left.metrics if left.value(m.name) or right.value(m.name)]
-    tests = correct_by_holm(difference(left, right, key) for key in keys)
+    tests = correct_by_holm(paired_difference(left, right, key) for key in keys)
     return dict(zip(keys, tests, strict=True))
 
 

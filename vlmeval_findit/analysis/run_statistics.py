@@ -18,10 +18,10 @@ from ..statistics import (
     Estimate,
     Interval,
     clustered_sums,
-    difference,
     estimate_all_rows,
     estimate_metrics,
     metric_intervals,
+    paired_difference,
 )
 from ..storage import changed, is_transparent
 
@@ -80,7 +80,7 @@ def paired_differences(
         if metric.name in untested:
             differences[metric.name] = Difference(values[0] - values[1], None, None, None)
         else:
-            differences[metric.name] = difference(left, right, metric.name)
+            differences[metric.name] = paired_difference(left, right, metric.name)
     return differences
 
 

@@ -115,6 +115,6 @@ from .lenient.records import (
     Repair as Repair,
 )
 
-from .lenient.values import (
+from .lenient.repaired_values import (
     values_in as values_in,
 )

@@ -29,7 +29,7 @@ from ..leaderboard import (
     samples_table,
 )
 from ..models import check_stated
-from ..protocol import settings_from, sources
+from ..protocol import count_images, settings_from
 from ..scoring import prediction_files, score_file, settings_of_score
 from .command_base import (
     Command,
@@ -123,7 +123,9 @@ def samples(runs: tuple[Path, ...]) -> int:
             say(f"{name}: no consensus: {error}", file=sys.stderr)
         identity = first.provenance.identity
         sampling = (identity and identity.answering.sampling_note) or "greedy replies"
-        print_folded(f"{name}: {len(first.rows)} queries, {sources(first.rows)} images; {sampling}")
+        print_folded(
+            f"{name}: {len(first.rows)} queries, {count_images(first.rows)} images; {sampling}"
+        )
         tables = [samples_table(score, consensus)]
         tables += [passes_table(score)] if score.passes is not None else []
         for table in tables:

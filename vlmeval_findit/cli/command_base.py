@@ -181,7 +181,7 @@ def print_note(text: str) -> None:
 def error_text(error: ValueError | OSError) -> str:
     """Return the message of an error, and what to do about it if the operating system refused."""
     from ..core import scrub
-    from ..storage import advice
+    from ..storage import folder_advice
 
     if not isinstance(error, OSError):
         return as_called(scrub(str(error)))
@@ -189,7 +189,7 @@ def error_text(error: ValueError | OSError) -> str:
     if error.filename and error.strerror:
         is_missing = isinstance(error, FileNotFoundError)
         text = f"{error.filename}: {'does not exist' if is_missing else error.strerror}"
-    return as_called(scrub(f"{text}{advice(error)}"))
+    return as_called(scrub(f"{text}{folder_advice(error)}"))
 
 
 # --- options of several commands ------------------------------------------------------------------

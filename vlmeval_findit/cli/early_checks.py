@@ -51,7 +51,7 @@ from ..storage import (
     imported_contents,
     is_users_table,
     named_image_keys,
-    replaced,
+    replaced_images,
     replaced_note,
     table_folders,
 )
@@ -221,7 +221,9 @@ def check_rows(
         if known:
             folder = image_folder(variant.images)
             asked = _images_asked(dataset.queries, rows)
-            others = replaced({name: known[name] for name in asked & known.keys()}, folder.path)
+            others = replaced_images(
+                {name: known[name] for name in asked & known.keys()}, folder.path
+            )
             if others:
                 raise ImageError(replaced_note(sorted(others), folder.path))
 

@@ -48,7 +48,7 @@ from .diagnosis import (
 from .likelihood import (
     to_boxes as to_boxes,
     to_numbers as to_numbers,
-    screen as screen,
+    screen_conventions as screen_conventions,
     convention_distance as convention_distance,
     fit_distortion as fit_distortion,
 )

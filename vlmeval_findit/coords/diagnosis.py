@@ -21,7 +21,7 @@ from .likelihood import (
     fit_convention,
     fit_distortion,
     matmul,
-    screen,
+    screen_conventions,
 )
 from .run_arrays import Indices, RunArrays
 
@@ -177,7 +177,7 @@ def diagnose(
 def _fit_run(arrays: RunArrays, declared: Convention, thresholds: Thresholds) -> RunFit:
     known = conventions(declared)
     few = arrays.some(_SCREENED)
-    screened = screen(few, known)
+    screened = screen_conventions(few, known)
     prior = np.array([preference(each, declared) - each.cost for each in known])
     likely = np.argsort(-(screened[0].sum(1) + prior), kind="stable")[:_READ].tolist()
     tried = {each.name: each for each in [*(known[i] for i in likely), declared]}
@@ -274,7 +274,7 @@ def _second(
     promise = gains(*screened).clip(0, 30).sum(1)
     likely = [known[i] for i in np.argsort(-promise, kind="stable")[:_READ]]
     # Boxes in the second convention are assumed to be as accurate as in the first.
-    ratio = np.exp(gains(*screen(few, likely, best.width)))
+    ratio = np.exp(gains(*screen_conventions(few, likely, best.width)))
     costs = np.array([each.cost for each in likely])
     tried = []
     for share in _SHARES:

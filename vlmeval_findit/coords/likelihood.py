@@ -256,7 +256,7 @@ def fit_convention(
     return ConventionFit(convention, distortion, width, logs, nothing, best_ious(arrays, boxes))
 
 
-def screen(
+def screen_conventions(
     arrays: RunArrays, known: Sequence[Convention], width: float = USUAL_WIDTH
 ) -> tuple[Floats, Floats]:
     """Return nats by box, (conventions, n), with objects and without."""

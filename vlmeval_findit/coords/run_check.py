@@ -19,7 +19,7 @@ from ..boxes import NO_RECTANGLE, MatchResult, MatchRule, ParsedReply, match, sp
 from ..protocol import Identity, Metric, Reply, Settings, add_up
 from .conventions import ORDERS, SPACES, Convention, Distortion, conventions, space_row_of
 from .diagnosis import ALIKE_DISTANCE, Diagnosis, RunFit, SecondConvention, diagnose
-from .likelihood import convention_distance, screen, to_boxes
+from .likelihood import convention_distance, screen_conventions, to_boxes
 from .point_check import X_FIRST, Y_FIRST, PointDiagnosis, diagnose_points
 from .run_arrays import AnsweredQuery, RunArrays, run_arrays
 
@@ -229,7 +229,7 @@ def conventions_to_show(arrays: RunArrays, diagnosis: Diagnosis) -> list[Convent
     usual = [Convention(SPACES[name], declared.order) for name in _ALWAYS]
     known = conventions(declared)
     few = arrays.some(200)
-    nats = screen(few, known)[0].sum(1) - [convention.cost for convention in known]
+    nats = screen_conventions(few, known)[0].sum(1) - [convention.cost for convention in known]
     likely = [known[i] for i in np.argsort(-nats, kind="stable")[:40]]
     shown: list[Convention] = []
     for convention in [*first, *likely, *usual]:

@@ -16,7 +16,7 @@ from ..boxes import MatchRule, space_from
 from ..protocol import ScoredRow
 from .conventions import ORDERS, SPACES, Convention, space_row_of
 from .diagnosis import FEWEST_BOXES, CoordinateVerdict, Diagnosis, diagnose
-from .likelihood import screen, to_numbers
+from .likelihood import screen_conventions, to_numbers
 from .point_check import X_FIRST, PointDiagnosis, diagnose_points
 from .run_arrays import AnsweredQuery, run_arrays
 
@@ -113,7 +113,7 @@ def is_suspicious(queries: Sequence[AnsweredQuery], declared: Convention) -> boo
     rivals = [Convention(row, declared.order) for row in SPACES.values()]
     rivals += [Convention(declared.space, order) for order in ORDERS.values()]
     known = [declared, *(item for item in rivals if item.name != declared.name)]
-    screened = screen(arrays, known)[0]
+    screened = screen_conventions(arrays, known)[0]
     gains = np.stack([arrays.by_query(row) for row in screened - screened[0]]).clip(-60, 60)
     costs = np.array([item.cost - declared.cost for item in known])
     in_all = gains.sum(1) - costs

@@ -83,7 +83,7 @@ from .json_values import (
     number_of as number_of,
 )
 
-from .lenient_json import (
+from .objects_in_text import (
     objects_in as objects_in,
     unescaped as unescaped,
 )

@@ -19,8 +19,8 @@ from ..scoring import Run, RunError, read_details, read_provenance
 from ..storage import read_predictions, run_of
 from .export_folder import rewrite_folder
 from .targets import NotExportableError, left_out_lines
+from .trainer_formats import FORMATS, IMAGE_MARK, ROWS, SetFacts, TrainingSample, make_card
 from .training_answers import right_answers
-from .training_card import FORMATS, IMAGE_MARK, ROWS, SetFacts, TrainingSample, make_card
 
 # Types that are no fault of the model: chosen only by their names
 NO_FAULT = (lost_key(BoxError.FAILED_CALL.value),)

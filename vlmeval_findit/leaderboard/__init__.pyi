@@ -44,7 +44,7 @@ from .notes import (
     remarks as remarks,
 )
 
-from .table_columns import (
+from .result_table import (
     FieldType as FieldType,
     Note as Note,
     Field as Field,

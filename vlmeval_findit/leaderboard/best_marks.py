@@ -22,7 +22,7 @@ from ..benchmarks.vpbench import STAGE_2, MarkChoice, VPBenchVariant
 from ..marks import COLOURS, Shape
 from ..scoring import Run
 from .comparable import ExcludedRun, by_model, group_by, group_comparable
-from .table_columns import Field, FieldType, FieldValue, Table
+from .result_table import Field, FieldType, FieldValue, Table
 
 AT_LEAST = 20  # Questions that a shape or a colour needs to be compared
 

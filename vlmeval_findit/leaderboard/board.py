@@ -15,9 +15,9 @@ from ..statistics import (
     Estimate,
     Interval,
     correct_by_holm,
-    difference,
     mean,
     metric_intervals,
+    paired_difference,
 )
 from .comparable import ComparableRuns, ExcludedRun, by_model, group_by, group_comparable
 from .legends import TIED_SIGN, UNTESTED_SIGN
@@ -429,7 +429,7 @@ def difference_of(
     """
     if left is None or right is None:
         return Difference(value, None, None, None)
-    return difference(left, right, metric)
+    return paired_difference(left, right, metric)
 
 
 def _rankable(group: Mapping[str, Sequence[_Reported]]) -> list[str]:

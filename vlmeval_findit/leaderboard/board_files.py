@@ -27,7 +27,7 @@ from .error_tables import errors_table, lost_table
 from .format_costs import cheapest_formats, cheapest_table
 from .latex_tables import PaperStyle, as_latex, asked_with, with_format
 from .legends import elsewhere_column
-from .table_columns import Table
+from .result_table import Table
 from .table_output import markdown_page, to_csv, to_json
 from .workbook import write_sheets
 

@@ -18,7 +18,7 @@ from .cost_tables import cell_costs, cost_cells, cost_fields
 from .legends import VOTED, elsewhere_column
 from .notes import format_note, formats_tried, formats_used, notes_of, signs_of
 from .reported_formats import FormatRow
-from .table_columns import (
+from .result_table import (
     Field,
     FieldType,
     FieldValue,

@@ -22,7 +22,7 @@ from operator import attrgetter
 from typing import Any, TypeVar
 
 from ..analysis import other_images
-from ..protocol import SPACE_KEY, IdentityConflict, identity_conflicts, sources
+from ..protocol import SPACE_KEY, IdentityConflict, count_images, identity_conflicts
 from ..scoring import (
     UNKNOWN_PROMPTS,
     Run,
@@ -53,7 +53,7 @@ class ComparableRuns:
     @property
     def images(self) -> int:
         """Number of images or videos that the queries show."""
-        return sources(self.runs[0].rows)
+        return count_images(self.runs[0].rows)
 
     @property
     def reviews(self) -> ScoreReviews | None:

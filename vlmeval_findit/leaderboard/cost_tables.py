@@ -16,7 +16,7 @@ from ..scoring import COSTS, Cost, RunCosts
 from ..statistics import ALPHA
 from .board import Board, BoardCell
 from .legends import STAR, PValues
-from .table_columns import NONE, Field, FieldType, FieldValue, Note, Table, TableCell, count_column
+from .result_table import NONE, Field, FieldType, FieldValue, Note, Table, TableCell, count_column
 
 
 class CostColumn(NamedTuple):

@@ -26,7 +26,7 @@ from .board import Board
 from .board_tables import RUN_FIELDS, run_cells
 from .comparable import by_model
 from .legends import STAR, PValues
-from .table_columns import (
+from .result_table import (
     NONE,
     Field,
     FieldType,

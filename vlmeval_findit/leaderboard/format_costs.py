@@ -15,7 +15,7 @@ from .board import Board
 from .comparable import group_by
 from .format_spread import loss
 from .reported_formats import FormatRow
-from .table_columns import Field, FieldType, FieldValue, Note, Table, TableCell, text_of
+from .result_table import Field, FieldType, FieldValue, Note, Table, TableCell, text_of
 
 
 @dataclass(frozen=True, slots=True)

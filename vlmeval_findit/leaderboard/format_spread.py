@@ -19,7 +19,7 @@ from .board import Board
 from .comparable import group_by
 from .legends import NO_INTERVAL, STAR
 from .reported_formats import FormatRow, share_of_tests, tests_against
-from .table_columns import NONE, Field, FieldType, FieldValue, Note, Table, TableCell, count_column
+from .result_table import NONE, Field, FieldType, FieldValue, Note, Table, TableCell, count_column
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from ..analysis import FEWEST_LISTED, FEWEST_RANDOM, AuditedRow, LabelAudit
 from ..core import counted, shorten
 from ..protocol import Answer
 from ..statistics import FAULTS, DoubtCalibration, LabelFault
-from .table_columns import NONE, Field, FieldValue, Note, Table, TableCell, count_column
+from .result_table import NONE, Field, FieldValue, Note, Table, TableCell, count_column
 
 _ASKED = 18  # Characters of an expression
 _CHANGE = 24  # Characters of a correction

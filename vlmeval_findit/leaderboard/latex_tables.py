@@ -12,7 +12,7 @@ from .comparable import asked_at
 from .cost_tables import cost_table
 from .legends import elsewhere_column
 from .notes import formats_used, notes_of, signs_of
-from .table_columns import Field, FieldValue, Table, value_column
+from .result_table import Field, FieldValue, Table, value_column
 from .table_output import to_booktabs, to_latex
 
 

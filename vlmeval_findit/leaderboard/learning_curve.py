@@ -25,7 +25,7 @@ from ..statistics import (
 )
 from ..sweeps import name_and_step
 from .legends import BOLD, TIED_SIGN, UNTESTED_SIGN
-from .table_columns import (
+from .result_table import (
     Field,
     FieldType,
     FieldValue,

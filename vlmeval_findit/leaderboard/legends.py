@@ -10,7 +10,7 @@ from collections.abc import Container, Iterable, Iterator
 from enum import Enum
 
 from ..analysis import ELSEWHERE
-from .table_columns import NONE, Field, Note, Table, TableCell
+from .result_table import NONE, Field, Note, Table, TableCell
 
 # What a table may show without a sign, as keys of Table.signs
 INTERVAL = "low–high"

@@ -35,7 +35,7 @@ from .legends import (
     PValues,
     without_value,
 )
-from .table_columns import NONE, Note
+from .result_table import NONE, Note
 
 MOST = 12  # Most models that notes name; the tables have all
 

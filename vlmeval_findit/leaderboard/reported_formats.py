@@ -21,8 +21,8 @@ from ..statistics import (
     Estimate,
     Interval,
     correct_by_holm,
-    difference,
     metric_intervals,
+    paired_difference,
 )
 from .comparable import ComparableRuns, ExcludedRun, by_model, group_by
 
@@ -205,7 +205,7 @@ def tests_against(
     others = [at for at in known if at != chosen and is_favoured(runs[at]) == favoured]
     best = estimates[chosen]
     if alpha_share is None:
-        tests = correct_by_holm(difference(estimates[at], best, headline) for at in others)
+        tests = correct_by_holm(paired_difference(estimates[at], best, headline) for at in others)
     else:
         choice = BestOf(len(known), alpha_share)
         tests = [choice.difference(estimates[at], best, headline) for at in others]

@@ -28,7 +28,7 @@ from ..statistics import (
 )
 from .cost_tables import cost_cells, cost_fields
 from .legends import STAR, TIED_SIGN, PValues
-from .table_columns import (
+from .result_table import (
     NONE,
     Field,
     FieldType,

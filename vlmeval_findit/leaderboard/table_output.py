@@ -12,7 +12,7 @@ from markupsafe import Markup, escape
 
 from ..core import as_csv, printable, shorten
 from .legends import IN_JSON, legend_of, signs_note
-from .table_columns import (
+from .result_table import (
     NONE,
     Field,
     FieldType,

@@ -16,7 +16,7 @@ from openpyxl.worksheet.properties import PageSetupProperties
 
 from ..core import printable, replacing
 from .legends import IN_A_SHEET, signs_note
-from .table_columns import Field, FieldType, Table, TableCell, bounds_of, sign_of, text_of
+from .result_table import Field, FieldType, Table, TableCell, bounds_of, sign_of, text_of
 from .table_output import all_notes
 
 _FORMATS = {FieldType.VALUE: "0.0", FieldType.DIFFERENCE: "+0.0;-0.0;0.0", FieldType.P: "0.0000"}

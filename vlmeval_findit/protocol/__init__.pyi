@@ -85,7 +85,7 @@ from .scored_row import (
     reasons as reasons,
     rows_with_sum as rows_with_sum,
     failures as failures,
-    sources as sources,
+    count_images as count_images,
 )
 
 from .replies import (

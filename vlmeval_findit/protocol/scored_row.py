@@ -362,6 +362,6 @@ def failures(rows: Sequence[ScoredRow]) -> int:
     return int(rows.failed.sum()) if isinstance(rows, RowTable) else sum(r.failed for r in rows)
 
 
-def sources(rows: Sequence[ScoredRow]) -> int:
+def count_images(rows: Sequence[ScoredRow]) -> int:
     """Count the images or videos of rows."""
     return len(rows.source.values if isinstance(rows, RowTable) else {row.source for row in rows})

@@ -64,7 +64,7 @@ from .cost_charts import (
     CostPanel as CostPanel,
     model_panels as model_panels,
     format_panels as format_panels,
-    cost_table as cost_table,
+    front_table as front_table,
     CostCharts as CostCharts,
     is_far_apart as is_far_apart,
     cost_chart as cost_chart,
@@ -86,7 +86,7 @@ from .pair_choice import (
     ModelInFormat as ModelInFormat,
     key_of as key_of,
     sides_of as sides_of,
-    pair_runs as pair_runs,
+    choose_pairs as choose_pairs,
     first_pairs as first_pairs,
 )
 

@@ -457,7 +457,7 @@ def known_axes(panels: Sequence[CostPanel]) -> list[int]:
     return [at for at in places if any(panel.known(at) for panel in panels)]
 
 
-def cost_table(board: Board, panels: Sequence[CostPanel]) -> Table:
+def front_table(board: Board, panels: Sequence[CostPanel]) -> Table:
     """Make a row for each point: its score, its costs, and by which of them it is on the front.
 
     Where a reader of the costs must know more, the last column says what.

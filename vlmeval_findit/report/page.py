@@ -44,14 +44,14 @@ from .board_charts import (
 )
 from .charts import DRAWN_MAPS
 from .charts import script as charts_script
-from .cost_charts import cost_table
+from .cost_charts import front_table
 from .doubtful_labels import DatasetDoubts, doubts_by_row, doubts_of
 from .gallery import gallery_data
 from .gallery_choice import CARDS_ON_A_PAGE, FEWEST, choose_cards
 from .lost_points import MODELS as LOSS_MODELS
 from .lost_points import Losses, losses_of
 from .page_section import Contents, MadeSection, Section, SectionFailure, attempt, make_section
-from .pair_choice import ModelInFormat, Pair, first_pairs, key_of, pair_runs, pairs_note
+from .pair_choice import ModelInFormat, Pair, choose_pairs, first_pairs, key_of, pairs_note
 from .pair_comparison import opening_pair, pair_values
 from .rendering import fill, joined_script, json_in_html, json_object, render
 from .set_charts import sets_drawn
@@ -187,7 +187,7 @@ def _cost(page: PageSource) -> Contents | None:
         "drawn_maps": DRAWN_MAPS,
         "cheapest_sentence": cheapest_sentence(board, cheapest),
         "cheapest_table": cheapest_table(board, cheapest),
-        "cost_table": cost_table,
+        "front_table": front_table,
         "to_html": to_html,
     }
     return Contents(values, costs=charts)
@@ -236,7 +236,7 @@ def _gallery(page: PageSource) -> Contents:
 
 def _compare(page: PageSource) -> Contents | None:
     board = page.board
-    pairs = pair_runs(board, page.sides)
+    pairs = choose_pairs(board, page.sides)
     if not pairs:
         return None
     elsewhere = {key_of(answers.reported): answers for answers in board.elsewhere.values()}

@@ -85,7 +85,7 @@ def _side_of(entry: str, runs: Sequence[Run]) -> ModelInFormat:
 # --- the pairs of a page --------------------------------------------------------------------------
 
 
-def pair_runs(board: Board, sides: Sequence[ModelInFormat] = ()) -> list[Pair]:
+def choose_pairs(board: Board, sides: Sequence[ModelInFormat] = ()) -> list[Pair]:
     """Return the pairs of a board, each once: those of ``sides``, then models, then formats."""
     unique: dict[frozenset[Key], Pair] = {}
     for pair in (*first_pairs(board, sides), *_of_models(board), *_of_formats(board)):

@@ -19,7 +19,7 @@ from ..analysis import (
 )
 from ..protocol import Metric
 from ..scoring import Run
-from ..statistics import ALPHA, Difference, Estimate, correct_by_holm, difference
+from ..statistics import ALPHA, Difference, Estimate, correct_by_holm, paired_difference
 from .pair_choice import MODELS, Key, Pair, key_of
 from .value_text import ends, rounded
 
@@ -123,7 +123,7 @@ def _row_elsewhere(
     values = [each.value(metric.name) if each is not None else None for each in estimates]
     test = None
     if left is not None and right is not None and None not in values and is_tested:
-        test = correct_by_holm([difference(left, right, metric.name)])[0]
+        test = correct_by_holm([paired_difference(left, right, metric.name)])[0]
     row: list[Any] = [f"{title} {ELSEWHERE}", *rounded(*values)]
     if test is None:
         return [*row, None, None, None, None]
@@ -160,7 +160,7 @@ def _values(left: _Answers, right: _Answers, metrics: Sequence[Metric]) -> dict[
         names = {each.key: each.name for each in left.run.benchmark.errors.error_types}
         # As analysis.run_errors.compare_errors does
         keys = [key for key in names if both[0].value(key) or both[1].value(key)]
-        tests = correct_by_holm(difference(*both, key) for key in keys)
+        tests = correct_by_holm(paired_difference(*both, key) for key in keys)
         for key, test in zip(keys, tests, strict=True):
             losses.append(_difference(names[key], key, *both, test))
     queries = compare_hits(left.scores, right.scores)

@@ -14,7 +14,7 @@ from ..benchmarks.findit import FAMILY_PROMPTS
 from ..core import counted
 from ..data import NOT_STATED, PublishedDecoding, told_values
 from ..models import ORIGINAL_TILES, TOKEN_LIMITS, Bounds, bounds_in_request
-from ..statistics import ALPHA, Difference, difference
+from ..statistics import ALPHA, Difference, paired_difference
 from .cause_evidence import Evidence, capitalised
 from .figure_metric import ReadReplies, estimate_figure, figure_metric, read_predictions
 from .reproduction_records import Attempt, Cause, CauseLook, Setup
@@ -175,7 +175,7 @@ def paired_change(evidence: Evidence, other: Attempt) -> Difference | None:
         theirs.append(_only_rows(read, shared))
     left = estimate_figure(evidence.figure, theirs)
     right = estimate_figure(evidence.figure, ours)
-    return difference(left, right, figure_metric(evidence.figure).metric.name)
+    return paired_difference(left, right, figure_metric(evidence.figure).metric.name)
 
 
 def _rows(replies: ReadReplies) -> set[int]:

@@ -15,7 +15,14 @@ from ..core import as_called, plain_value
 from ..data import published_dataset
 from ..protocol import Metric
 from ..scoring import other_parts, part_in_words
-from ..statistics import ClusteredSums, Difference, Estimate, difference, estimate_metrics, mean
+from ..statistics import (
+    ClusteredSums,
+    Difference,
+    Estimate,
+    estimate_metrics,
+    mean,
+    paired_difference,
+)
 from .reproduction_file import StoredReproduction, StoredRun, StoredTable
 
 
@@ -229,7 +236,7 @@ def _shared_rows(here: StoredReproduction, there: StoredReproduction) -> SharedR
         pictures=len(ours.images),
         here=100 * float(ours.values[0]),
         there=100 * float(others.values[0]),
-        difference=difference(ours, others, metric.name),
+        difference=paired_difference(ours, others, metric.name),
     )
 
 

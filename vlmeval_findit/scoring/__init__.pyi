@@ -117,7 +117,7 @@ from .stated_values import (
     note_on_stated as note_on_stated,
 )
 
-from .score_reviews import (
+from .recorded_reviews import (
     ScoreReviews as ScoreReviews,
 )
 

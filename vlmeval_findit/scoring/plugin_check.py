@@ -54,7 +54,7 @@ from ..storage import (
     image_folder,
     imported_contents,
     is_transparent,
-    replaced,
+    replaced_images,
     replaced_note,
     unusable,
     unusable_images_error,
@@ -138,7 +138,7 @@ def _images(dataset: AnyDataset) -> Finding:
     bad = unusable(list(dataset.queries.values()), folder.path)
     if bad:
         return Finding(what, str(unusable_images_error(bad, len(dataset.queries), folder)))
-    others = replaced(imported_contents(dataset.table), folder.path)
+    others = replaced_images(imported_contents(dataset.table), folder.path)
     return Finding(what, replaced_note(others, folder.path) if others else "")
 
 

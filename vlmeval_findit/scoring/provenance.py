@@ -20,10 +20,10 @@ from . import answered_by
 from .answered_by import AnsweringModel
 from .new_identity import plugins_used
 from .query_costs import RunCosts, sum_up
+from .recorded_reviews import ScoreReviews
 from .reply_note import reply_note
 from .run_score import RunScore
 from .score_reading import StoredProvenance, StoredScorer
-from .score_reviews import ScoreReviews
 from .scored_with import scored_with_now
 from .stated_values import note_on_stated
 

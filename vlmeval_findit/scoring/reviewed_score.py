@@ -28,8 +28,8 @@ from ..protocol import (
     sum_rows,
 )
 from ..storage import table_hash
+from .recorded_reviews import ScoreReviews, labelled_row
 from .run_score import RunScore, score_rows
-from .score_reviews import ScoreReviews, labelled_row
 
 REVIEW = "review"  # Key of a row's details: what its review decided
 

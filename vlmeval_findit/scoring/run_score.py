@@ -38,8 +38,8 @@ from ..storage import OTHER_SPACE, REVIEWED, SHOWN_COLUMN
 from .answered_by import ModelRecord, answered_note, as_values, count_models, models_in
 from .prompt_tokens import PromptTokens, count_unseen, prompt_tokens
 from .query_costs import COST_KEY, QueryCost, cost_in, cost_values
+from .recorded_reviews import ScoreReviews
 from .reply_note import count_replies, reply_note
-from .score_reviews import ScoreReviews
 from .stated_values import note_on_stated
 
 

@@ -30,7 +30,7 @@ from ..core import (
 from ..protocol import ScoredRow
 from ..storage import StoredIdentity
 from .query_costs import RunCosts
-from .score_reviews import ScoreReviews
+from .recorded_reviews import ScoreReviews
 
 
 class ScoreFileError(ValueError):

@@ -20,7 +20,7 @@ from .intervals import (
     Difference as Difference,
     share_bounds as share_bounds,
     metric_intervals as metric_intervals,
-    difference as difference,
+    paired_difference as paired_difference,
     chance_of_lead as chance_of_lead,
     BOOTSTRAP_SAMPLES as BOOTSTRAP_SAMPLES,
     bootstrap_weights as bootstrap_weights,

@@ -29,7 +29,7 @@ from ..protocol import (
     table_of,
     weighted,
 )
-from .sampled_changes import SampledChanges
+from .share_intervals import SampledChanges
 
 FEWEST_IMAGES = 4  # Images that an interval or a test needs; fewer would say next to nothing
 

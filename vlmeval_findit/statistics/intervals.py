@@ -25,13 +25,14 @@ from .influences import (
     images_of_slices,
     sums_by_slice,
 )
-from .sampled_changes import SampledChanges, reaches_of_mean
 from .share_intervals import (
     CONFIDENCE_LEVEL,
     UNSEEN,
     Sampled,
+    SampledChanges,
     mean_ends,
     quantile,
+    reaches_of_mean,
     reaches_of_share,
     tail,
     total_freedom,
@@ -200,7 +201,7 @@ def _reaches_of_means(estimate: Estimate) -> Array:
 # --- differences ----------------------------------------------------------------------------------
 
 
-def difference(
+def paired_difference(
     left: Estimate, right: Estimate, metric: str, level: float = CONFIDENCE_LEVEL
 ) -> Difference:
     """Subtract one value from another, with a paired t-test over the images.

@@ -21,7 +21,7 @@ import numpy as np
 
 from ..protocol import Array
 from .influences import Estimate
-from .intervals import ALPHA, Difference, difference
+from .intervals import ALPHA, Difference, paired_difference
 
 # --- several tests at once ----------------------------------------------------------------------
 
@@ -118,7 +118,7 @@ class BestOf:
 
         The interval excludes 0 exactly where the corrected p-value is below 5 %.
         """
-        test = difference(other, best, metric, level=1 - self.p_value)
+        test = paired_difference(other, best, metric, level=1 - self.p_value)
         if test.p_value is None:
             return test
         corrected = corrected_for_pairs(test.p_value, self.count) / self.alpha_share

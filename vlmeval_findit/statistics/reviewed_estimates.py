@@ -14,8 +14,7 @@ import numpy as np
 
 from ..protocol import Metric, SumName, add_up, weighted
 from .influences import Estimate, Hits
-from .sampled_changes import SampledChanges
-from .share_intervals import CONFIDENCE_LEVEL
+from .share_intervals import CONFIDENCE_LEVEL, SampledChanges
 
 
 @dataclass(frozen=True, slots=True)

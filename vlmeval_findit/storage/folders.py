@@ -115,7 +115,7 @@ def folder_from(named: str) -> Path:
     return Path(named.strip()).expanduser()
 
 
-def advice(error: OSError) -> str:
+def folder_advice(error: OSError) -> str:
     """Say what to do if a folder cannot be written to; "" for other errors."""
     if error.filename is None:
         return ""

@@ -105,7 +105,7 @@ def imported_contents(table: Path) -> Shown:
     return shown_in(read_text(path))
 
 
-def replaced(expected: Shown, folder: Path) -> list[str]:
+def replaced_images(expected: Shown, folder: Path) -> list[str]:
     """List the images that are there and are not those of the import."""
     others = []
     for name, content in expected.items():

@@ -17,12 +17,12 @@ from ..box_records import FormatFailure, ParsedReply
 from ..reading import parsed_reply, reader
 from ..representation import Corners, ReplyFormat
 from ..spaces import ImageExtent
-from .box_search import BoxSearch
+from .boxes_in_prose import boxes_in_prose
+from .boxes_in_values import BoxSearch
 from .labels import is_lost
 from .names import names_another_order
-from .prose import boxes_in_prose
 from .records import NO_REPAIRS, Candidate, Repair, Repairs
-from .values import List, Object, ParsedValue, values_in
+from .repaired_values import List, Object, ParsedValue, values_in
 
 __all__ = ["LenientReply", "Repair", "parse_leniently"]
 

@@ -25,7 +25,7 @@ from .names import (
 )
 from .punctuation import in_ascii
 from .records import NO_REPAIRS, Candidate, Repair, Repairs
-from .values import List, Object, Value
+from .repaired_values import List, Object, Value
 
 # Representations made of points, whose numbers may come in pairs
 POINTS = ("xyxy", "yxyx", "unconstrained", "all", "all-labelled")

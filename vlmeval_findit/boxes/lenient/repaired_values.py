@@ -1,6 +1,7 @@
 """Read lists and objects in a text, however they are spelt, and note the repairs needed.
 
-Unlike :mod:`...core.lenient_json`, this keeps and marks what is not closed. One pass: linear time.
+Unlike :mod:`...core.objects_in_text`, this keeps and marks what is not closed. One pass: linear
+time.
 """
 
 from __future__ import annotations

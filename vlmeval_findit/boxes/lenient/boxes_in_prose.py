@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from ..representation import ReplyFormat, Representation
 from ..spaces import ImageExtent
-from .box_search import POINTS, is_confidence
+from .boxes_in_values import POINTS, is_confidence
 from .labels import FRAME, TAG, WITHIN, label_within, labels_of_boxes
 from .location_tokens import boxes_in_tokens
 from .named_corners import boxes_of_points
