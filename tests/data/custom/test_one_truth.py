@@ -12,6 +12,7 @@ from paths import ROOT
 
 from vlmeval_findit.benchmarks.findit import FindItQuery, find_table, read_table
 from vlmeval_findit.cli import main
+from vlmeval_findit.data import ANNOTATION_FORMATS
 
 pytestmark = pytest.mark.usefixtures("data_root")
 
@@ -59,6 +60,22 @@ def test_the_page_says_which_formats_state_which_facts() -> None:
         cells = ["yes" if writer in writers else "" for writers in one_truth.FACTS.values()]
         row = " | ".join([title, *cells])
         assert f"\n| {row} |\n" in page, title
+
+
+def test_every_format_has_a_writer() -> None:
+    """But for published sets, whose classes are their own: test_published_layouts.py has them."""
+    titles = {
+        "VOC": "Pascal VOC",
+        "VIA's JSON": "VIA",
+        "CVAT's XML": "CVAT",
+        "Label Studio's JSON": "Label Studio",
+        "Parquet of Hugging Face's hub": "Hugging Face's Parquet",
+    }
+    names = {titles.get(each.name, each.name) for each in ANNOTATION_FORMATS}
+    assert names - one_truth.TITLES.keys() == {"VisDrone", "WIDER FACE", "CrowdHuman"}
+    assert one_truth.TITLES.keys() <= names
+    written = {*one_truth.OBJECTS, *one_truth.LINES, *one_truth.BARE}
+    assert written - {*one_truth.TITLES.values()} == {one_truth.spreadsheet}
 
 
 # --- images ---------------------------------------------------------------------------------------
