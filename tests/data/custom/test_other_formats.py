@@ -429,6 +429,13 @@ FOREIGN: list[tuple[str, Any, str, str]] = [
         "datumaro",
         "-if datumaro -f coco_instances",
     ),
+    (
+        "set.json",
+        [{"file_name": "a.png", "annotations": [{"bbox": [1, 2, 3, 4], "category_id": 0}]}],
+        "Detectron2's list of images",
+        "then: data import FILE.jsonl --name NAME",
+    ),
+    ("samples.json", {"samples": [{"filepath": "data/a.png"}]}, "FiftyOne's samples.json", "COCO"),
     ("v.json", {"project": {}, "config": {}, "view": {}, "file": {}}, "VIA 3", "COCO"),
     (
         "min.json",

@@ -85,15 +85,6 @@ def _datumaro(form: str) -> Callable[[Path], str]:
     return way
 
 
-def _fiftyone(path: Path) -> str:
-    folder = path if path.is_dir() else path.parent
-    return (
-        f"Convert it with FiftyOne: fiftyone convert --input-dir {folder} --input-type "
-        "fiftyone.types.FiftyOneDataset --output-dir coco --output-type "
-        "fiftyone.types.COCODetectionDataset; then: data import coco --name NAME"
-    )
-
-
 def _to_parquet(path: Path) -> str:
     folder = path if path.is_dir() else path.parent
     return (
@@ -238,7 +229,7 @@ FOREIGN_FORMATS = (
     ForeignFormat(
         "FiftyOne's samples.json",
         lambda file: "filepath" in _first(file.json.get("samples")),
-        _fiftyone,
+        _say(_AS_COCO),
     ),
     ForeignFormat(
         "COCO panoptic",
