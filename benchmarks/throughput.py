@@ -49,5 +49,5 @@ def main(folder: Path, limit: int, threads: int, urls: Sequence[str]) -> Mapping
 
 
 if __name__ == "__main__":
-    place, rows, each, *servers = sys.argv[1:]
-    print(json.dumps(main(Path(place), int(rows), int(each), servers)))
+    place, rows, each, *urls = sys.argv[1:]
+    print(json.dumps(main(Path(place), int(rows), int(each), urls)))

@@ -21,6 +21,27 @@ TEXT = "FindIt_Pascal_xyxy_text"
 CUT = "FindIt_PhraseCut_xyxy_text"
 
 
+@pytest.mark.parametrize("left", ["FILE", "FOLDER=xyxy_json_bbox_2d"])
+@pytest.mark.parametrize("right", ["FILE", "FOLDER=xyxy_text"])
+def test_every_way_to_name_a_side_has_a_page(
+    left: str, right: str, world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runs = [
+        world.run("One", JSON, speaking(JSON, 1.0)),
+        world.run("One", TEXT, speaking(TEXT, 0.3)),
+    ]
+    sides = [
+        way.replace("FILE", str(run.path)).replace("FOLDER", str(run.path.parent))
+        for way, run in zip((left, right), runs, strict=True)
+    ]
+    opened: list[str] = []
+    monkeypatch.setattr(webbrowser, "open", opened.append)
+    page = tmp_path / "page.html"
+    assert main(["compare", *sides, "--show", str(page)]) == 0
+    assert opened == [page.as_uri()]
+    assert "One" in page.read_text()
+
+
 def test_every_metric_with_interval_p_and_queries(
     world: World,
     capsys: pytest.CaptureFixture[str],

@@ -109,7 +109,8 @@ def command(
         for side in sides
         for run in side[:1]
     ]
-    status = write_report([left, right], show, names, reviews=reviews)
+    paths = [path for side in loaded for path in side.paths]
+    status = write_report(paths, show, names, reviews=reviews)
     webbrowser.open(show.resolve().as_uri())
     return status
 
@@ -127,9 +128,10 @@ def _reviewed_pairs(pairs: Sequence[tuple[Run, Run]], reviews: Reviews) -> list[
 
 
 class _Side(NamedTuple):
-    """The runs that A or B names, and how many formats they were named among."""
+    """The runs that A or B names, their paths, and how many formats they were named among."""
 
     runs: list[Run]
+    paths: Sequence[Path]
     formats: int = 1
 
 
@@ -137,7 +139,7 @@ def _runs_of(side: Path) -> _Side:
     """Load the runs of a file, a folder, or of a format in a folder (``FOLDER=FORMAT``)."""
     folder, _, format_ = str(side).rpartition("=")
     if not folder or side.exists():
-        return _Side(load_runs([side], keep=RowData.QUERY_SCORES))
+        return _Side(load_runs([side], keep=RowData.QUERY_SCORES), [side])
     runs = load_runs([Path(folder)], keep=RowData.QUERY_SCORES)
     chosen = [run for run in runs if run.variant.format == format_]
     if not chosen:
@@ -145,7 +147,7 @@ def _runs_of(side: Path) -> _Side:
         raise ValueError(f"{side}: no run of {folder} is in this format{nearest(format_, formats)}")
     asked = {(run.model, run.board_dataset) for run in chosen}
     beside = {run.variant.format for run in runs if (run.model, run.board_dataset) in asked}
-    return _Side(chosen, len(beside))
+    return _Side(chosen, [run.path for run in chosen], len(beside))
 
 
 def _print_datasets(

@@ -270,27 +270,30 @@ def asked_settings(api: ApiSettings) -> dict[str, Any]:
     return {name: value for name, value in asked.items() if value is not None}
 
 
-def api_chat(model: str, api: ApiSettings) -> ChatModel:
-    """Return how a model is asked at OpenRouter."""
+def api_chat(model: str, api: ApiSettings, space: Any = None) -> ChatModel:
+    """Return how a model is asked at OpenRouter; ``space``: of its replies, if not its row's."""
     limit, fields = token_limit(asked_settings(api))
-    chat = chat_model(model, OPENROUTER, fields=fields, max_tokens=limit)
+    chat = chat_model(model, OPENROUTER, space=space, fields=fields, max_tokens=limit)
     return chat if api.prices is None else replace(chat, prices=api.prices)
 
 
 def describe_api(variant: DatasetVariant, model: str, **settings: Any) -> Described:
     """Describe a run of a model at OpenRouter; it needs no key."""
-    chat = api_chat(model, api_settings(settings))
+    return _described_there(api_chat(model, api_settings(settings)), variant)
+
+
+def _described_there(chat: ChatModel, variant: DatasetVariant) -> Described:
     return chat.describe(variant, provider_endpoints(OPENROUTER, needs_key=False))
 
 
-def api_service(model: str, api: ApiSettings) -> HttpService:
+def api_service(model: str, api: ApiSettings, space: Any = None) -> HttpService:
     """Return what makes the calls of a model at OpenRouter; ValueError without a key.
 
     A ValueError, too, where the budget has a limit, and no price is known.
     """
     from .http_backend import HttpService
 
-    chat = api_chat(model, api)
+    chat = api_chat(model, api, space)
     servers = provider_endpoints(OPENROUTER)
     budget = api.budget or Budget(api.max_usd or math.inf)
     if not math.isinf(budget.limit):
@@ -305,7 +308,7 @@ class AtOpenRouter(OverHttp):
 
     @cached_property
     def chat(self) -> ChatModel:
-        return api_chat(self.name, self._settings)
+        return api_chat(self.name, self._settings, self.entry.space)
 
     @property
     def _settings(self) -> ApiSettings:
@@ -326,12 +329,12 @@ class AtOpenRouter(OverHttp):
         return given_key(self.entry.settings, None)
 
     def describe(self, variant: DatasetVariant) -> Described:
-        return describe_api(variant, self.name, **self.entry.settings)
+        return _described_there(self.chat, variant)
 
     def service(self) -> HttpService:
         stated = {**self.entry.settings, **self.entry.resources}
         given = {"timeout": self.asking.calls.timeout, **stated, "budget": self.asking.budget}
-        return api_service(self.name, api_settings(given))
+        return api_service(self.name, api_settings(given), self.entry.space)
 
 
 def refuse_headers(entry: ModelEntry) -> None:

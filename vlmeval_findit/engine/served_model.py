@@ -31,6 +31,7 @@ from ..models import (
     base_settings,
     bounds_in_request,
     chat_model,
+    find_model,
     judge_loading,
     known_revision,
     local_names,
@@ -317,7 +318,7 @@ class Served(OverHttp):
             if entry.checkpoint is not None:
                 refuse_other_checkpoint(entry)
             else:
-                refuse_missing(local_names()[entry.name][1])
+                self._check_known()
         if self.asking.asks:  # Calls may be counted on a machine without the program and the GPUs
             self.serving.check()
         with naming_model(entry):
@@ -325,6 +326,17 @@ class Served(OverHttp):
                 raise ValueError("headers and resources have no effect under --serve")
             refuse_missing(self.model.checkpoint)
             self.model.chat()
+
+    def _check_known(self) -> None:
+        """Refuse a known model that is not there, or that is said to be like another."""
+        row, checkpoint = local_names()[self.name]
+        like = self.entry.like
+        if like is not None and find_model(like) is not row:
+            raise ValueError(
+                f"like has no effect: {self.name} is asked as its own row says. Leave it out, or "
+                f"name a checkpoint: {self.name}=CHECKPOINT"
+            )
+        refuse_missing(checkpoint)
 
     def key(self) -> Mapping[str, Any]:
         return self.model.key()
