@@ -4,17 +4,38 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import pytest
+from chat_server import ChatServer, Serve
 from scored_runs import World, small_world
+
+from vlmeval_findit.data import prepare_demo
 
 
 @pytest.fixture
 def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
     """Return a world of the test's own, in its folder."""
     return small_world(tmp_path, monkeypatch)
+
+
+@pytest.fixture(scope="session")
+def demo_data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a data folder in which the demonstration's images lie: no test need write them."""
+    folder = tmp_path_factory.mktemp("demo")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("LMUData", str(folder))
+        prepare_demo()
+    return folder
+
+
+@pytest.fixture
+def serve() -> Iterator[Serve]:
+    """Return what starts a server for a script; all end with the test."""
+    with ExitStack() as servers:
+        yield lambda script: servers.enter_context(ChatServer(script))
 
 
 @pytest.fixture(scope="session", autouse=True)

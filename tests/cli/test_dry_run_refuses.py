@@ -10,7 +10,6 @@ from chat_server import Answer, Asked, ChatServer, completion
 
 from vlmeval_findit.cli import main
 from vlmeval_findit.core import package_folder
-from vlmeval_findit.data import prepare_demo
 from vlmeval_findit.protocol import FORCE_VARIABLE
 
 DATA = "FindIt_Demo_xyxy_json"
@@ -82,20 +81,11 @@ WRONG = {
 }
 
 
-@pytest.fixture(scope="module")
-def lmu(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("lmu")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("LMUData", str(folder))
-        prepare_demo()  # Else whoever uses it first writes its images
-    return folder
-
-
 @pytest.fixture(autouse=True)
-def folder(lmu: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def folder(demo_data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     if package_folder() is None:
         pytest.skip("VLMEvalKit is not installed: pip install 'vlmeval-findit[run]'")
-    monkeypatch.setenv("LMUData", str(lmu))
+    monkeypatch.setenv("LMUData", str(demo_data))
     monkeypatch.setenv("OPENROUTER_API_KEY", "of-nobody")
     monkeypatch.setenv("OPENROUTER_BASE_URL", NOWHERE)
     monkeypatch.setenv("OPENAI_API_KEY", "of-nobody")

@@ -29,7 +29,6 @@ from vlmeval_findit.cli import (
     unused_sweep_keys,
     users_of,
 )
-from vlmeval_findit.data import prepare_demo
 from vlmeval_findit.engine import KINDS, CallOptions, OnRay
 from vlmeval_findit.models import MODEL_KEYS, ModelEntry
 from vlmeval_findit.protocol import Reply, ReplyRecord
@@ -135,15 +134,6 @@ def server() -> Iterator[ChatServer]:
         yield running
 
 
-@pytest.fixture(scope="module")
-def lmu(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("lmu")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("LMUData", str(folder))
-        prepare_demo()
-    return folder
-
-
 class Asker:
     """Runs sweeps and other lines, each in a folder of its own."""
 
@@ -178,8 +168,10 @@ def _own(headers: Mapping[str, str]) -> list[tuple[str, str]]:
 
 
 @pytest.fixture
-def asker(server: ChatServer, lmu: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Asker:
-    monkeypatch.setenv("LMUData", str(lmu))
+def asker(
+    server: ChatServer, demo_data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Asker:
+    monkeypatch.setenv("LMUData", str(demo_data))
     monkeypatch.chdir(tmp_path)
     for name in ("FINDIT_LOGPROBS", "FINDIT_FORCE", "FINDIT_SKIP_MISSING"):
         monkeypatch.setenv(name, "")
@@ -285,12 +277,12 @@ UNUSED: Mapping[str, Any] = {
 @pytest.mark.parametrize("key", UNUSED)
 def test_a_file_with_a_key_without_effect_is_told(
     key: str,
-    lmu: Path,
+    demo_data: Path,
     monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    monkeypatch.setenv("LMUData", str(lmu))
+    monkeypatch.setenv("LMUData", str(demo_data))
     monkeypatch.chdir(tmp_path)
     first, _, inner = key.partition(" ")
     value = {inner: UNUSED[key]} if inner else UNUSED[key]
@@ -546,10 +538,10 @@ STATED_IN_PYTHON: Mapping[str, Callable[[Any], Any]] = {
 
 @pytest.mark.parametrize("where", STATED_IN_LINES)
 def test_a_line_states_no_key_of_another_space(
-    where: str, lmu: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
+    where: str, demo_data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
 ) -> None:
     line, sweep, is_variable = STATED_IN_LINES[where]
-    monkeypatch.setenv("LMUData", str(lmu))
+    monkeypatch.setenv("LMUData", str(demo_data))
     monkeypatch.chdir(tmp_path)
     Path(f"Mine_{DATA}.json").write_text('[{"index": 0, "prediction": "[]"}]')
     Path("sweep.yaml").write_text(json.dumps(sweep))
@@ -620,9 +612,9 @@ SEEN_HERE = {"FINDIT_LOGPROBS", *READING}
 
 @pytest.mark.parametrize("name", READING)
 def test_a_variable_changes_how_a_reply_is_read(
-    name: str, lmu: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    name: str, demo_data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("LMUData", str(lmu))
+    monkeypatch.setenv("LMUData", str(demo_data))
     monkeypatch.chdir(tmp_path)
     stem = "Mine_FindIt_Demo_unconstrained_text"
     reply = "<plan>[0, 0, 9, 9]</plan>[100, 200, 500, 1000]"

@@ -6,13 +6,12 @@ import json
 import os
 import shutil
 import signal
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
 import refcoco_stand_ins as copies
-from chat_server import Answer, Asked, ChatServer, Script, completion, error
+from chat_server import Answer, Asked, ChatServer, Serve, completion, error
 from custom_data import data_folder
 from host_runs import require_host
 from published_stand_ins import HEIGHT, WIDTH, known
@@ -26,7 +25,6 @@ from vlmeval_findit.reproduction import (
 )
 
 Out = pytest.CaptureFixture[str]
-Serve = Callable[[Script], ChatServer]
 
 VAL, TEST_A, _ = copies.COUNTS.values()
 SETS = {
@@ -59,12 +57,6 @@ def _here(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     for name in ("FINDIT_SPACE", "FINDIT_IMAGES", "FINDIT_TABLES", "FINDIT_PROMPTS"):
         monkeypatch.delenv(name, raising=False)
-
-
-@pytest.fixture
-def serve() -> Iterator[Serve]:
-    with ExitStack() as servers:
-        yield lambda script: servers.enter_context(ChatServer(script))
 
 
 # --- a model that knows every object --------------------------------------------------------------

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from chat_server import Answer, Asked, ChatServer, Script, completion, error
+from chat_server import Answer, Asked, ChatServer, Serve, completion, error
 from probe_deployments import answering, seen, sent
 from simulated_deployments import convention
 
@@ -33,14 +31,7 @@ def _here(lmu: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv(name, raising=False)
 
 
-Serve = Callable[[Script], ChatServer]
 Out = pytest.CaptureFixture[str]
-
-
-@pytest.fixture
-def serve() -> Iterator[Serve]:
-    with ExitStack() as servers:
-        yield lambda script: servers.enter_context(ChatServer(script))
 
 
 def probe(server: ChatServer, *flags: str) -> int:

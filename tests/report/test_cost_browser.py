@@ -56,12 +56,6 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         yield path
 
 
-@pytest.fixture
-def opened(browser: Any, page: Path) -> Iterator[Any]:
-    with chrome.opened_page(browser, page):
-        yield browser
-
-
 def choose(browser: Any, cost: str) -> None:
     """Choose a cost of the models' chart, and wait until it is drawn."""
     browser.execute_script(

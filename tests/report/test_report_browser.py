@@ -60,12 +60,6 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         yield chrome.write_report(world.runs)
 
 
-@pytest.fixture
-def opened(browser: Any, page: Path) -> Iterator[Any]:
-    with chrome.opened_page(browser, page):
-        yield browser
-
-
 def open_first(browser: Any, **filters: str) -> None:
     chrome.choose(browser, order="row", **filters)
     browser.execute_script("document.querySelector('#cards .card').click()")

@@ -39,12 +39,6 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         yield chrome.write_report(created.runs)
 
 
-@pytest.fixture
-def opened(browser: Any, page: Path) -> Iterator[Any]:
-    with chrome.opened_page(browser, page):
-        yield browser
-
-
 # --- side by side ---------------------------------------------------------------------------------
 
 

@@ -141,3 +141,7 @@ HELD_REPLY = '{"word": "quokka"}'
 def in_turn(*answers: Answer) -> Script:
     """Return the answers one after the other, the last for ever."""
     return lambda asked, number: answers[min(number, len(answers) - 1)]
+
+
+Serve = Callable[[Script], ChatServer]
+"""What the fixture ``serve`` is: from a script to its server, which ends with the test."""

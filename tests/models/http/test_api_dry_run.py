@@ -14,7 +14,6 @@ import pytest
 
 from vlmeval_findit.benchmarks.findit import parse
 from vlmeval_findit.cli import main
-from vlmeval_findit.data import prepare_demo
 from vlmeval_findit.engine import deployment_of
 from vlmeval_findit.models import PRICES_AS_OF, ChatRequest, Load, chat_model
 from vlmeval_findit.protocol import image, text
@@ -42,16 +41,7 @@ limit: 3
 """
 
 
-@pytest.fixture(scope="module")
-def lmu(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("lmu")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("LMUData", str(folder))
-        prepare_demo()  # Else whoever uses it first writes its images
-    return folder
-
-
-def test_calls_over_http_are_counted_and_weighed(lmu: Path, tmp_path: Path) -> None:
+def test_calls_over_http_are_counted_and_weighed(demo_data: Path, tmp_path: Path) -> None:
     (tmp_path / "sweep.yaml").write_text(SWEEP)
     at_server = SWEEP.replace("{name: FullImage}", "{name: Qwen3-VL, served: tiny}")
     (tmp_path / "server.yaml").write_text(at_server)
@@ -70,7 +60,7 @@ def test_calls_over_http_are_counted_and_weighed(lmu: Path, tmp_path: Path) -> N
     env = {k: v for k, v in os.environ.items() if not k.startswith(hidden)}
     done = subprocess.run(
         [sys.executable, "-c", OFFLINE, json.dumps([command.split() for command in commands])],
-        env={**env, "LMUData": str(lmu)},
+        env={**env, "LMUData": str(demo_data)},
         cwd=tmp_path,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -114,9 +104,9 @@ def test_what_a_cache_reads_is_priced_apart() -> None:
 
 
 def test_calls_without_their_images_are_counted_and_not_weighed(
-    lmu: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    demo_data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("LMUData", str(lmu))
+    monkeypatch.setenv("LMUData", str(demo_data))
     monkeypatch.setenv("FINDIT_IMAGES", f"Demo={tmp_path}")
     sweep = parse_sweep(SWEEP)
     asked = [*map(deployment_of, sweep.models)]
@@ -144,12 +134,12 @@ def test_a_tier_of_every_request_is_said(
     body: dict[str, str],
     line: str,
     multiple: float,
-    lmu: Path,
+    demo_data: Path,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    monkeypatch.setenv("LMUData", str(lmu))
+    monkeypatch.setenv("LMUData", str(demo_data))
     monkeypatch.setenv("COLUMNS", "1000")
     asked = ["run", "--data", "FindIt_Demo_xyxy_json", "--model", "GPT-5.4", "--limit", "9"]
     how = ["--provider", "openai", "--dry-run", "--work-dir", str(tmp_path)]
