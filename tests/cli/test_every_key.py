@@ -153,12 +153,11 @@ class Asker:
         before = len(self._server.asked)
         assert main(line.replace("SERVER", self._server.url).split()) == status
         asked = self._server.asked[before:]
-        requests = [
-            f"{at} {each.path} {json.dumps(each.body)} {_own(each.headers)}"
-            for at, each in enumerate(asked)
-        ]
+        requests = [f"{each.path} {json.dumps(each.body)} {_own(each.headers)}" for each in asked]
+        # Calls at a time come in any order
+        numbered = [f"{at} {request}" for at, request in enumerate(sorted(requests))]
         scores = [path.read_text() for path in here.rglob("*_score.csv")]
-        return {*requests, *scores, *(str(path.relative_to(here)) for path in here.rglob("*"))}
+        return {*numbered, *scores, *(str(path.relative_to(here)) for path in here.rglob("*"))}
 
 
 def _own(headers: Mapping[str, str]) -> list[tuple[str, str]]:
