@@ -9,9 +9,9 @@ from urllib.parse import quote
 import pytest
 import report_browser as chrome
 from report_browser import IN_BROWSER, browser
-from test_report_browser import open_first, opened, page
+from test_report_browser import open_first, page
 
-__all__ = ["browser", "opened", "page"]
+__all__ = ["browser", "page"]
 pytestmark = IN_BROWSER
 
 GOOD = {"model": "Good", "format": "xyxy_json"}
