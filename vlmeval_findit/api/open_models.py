@@ -172,7 +172,7 @@ def open_model(
     fields = {} if temperature is None else {"temperature": temperature}
     if provider is not None or base_url is not None:
         _refuse(settings, f"{provider or 'a server'} sets them")
-        more: Any = {"space": stated, "fields": fields, "like": like}
+        more: Any = {"space": stated, "settings": fields, "like": like}
         return _served(name, provider, base_url, key, prompt, **more)
     here = {**settings, **fields}
     if stated is not None:
@@ -184,7 +184,7 @@ def open_model(
         row, checkpoint = local
         return Model(name, _asks_here(checkpoint, row, here), prompt)
     _refuse(settings, "OpenRouter sets them")
-    return _served(name, OPENROUTER, None, key, prompt, space=stated, fields=fields)
+    return _served(name, OPENROUTER, None, key, prompt, space=stated, settings=fields)
 
 
 def _prompt(
@@ -284,18 +284,20 @@ def _served(
     prompt: CustomPrompt | None,
     **asked: Any,
 ) -> Model:
-    """Return a model behind HTTP; ``asked`` are arguments of :func:`.chat_model`."""
-    from ..engine import HttpBackend, HttpService
-    from ..models import chat_model, make_endpoints, provider_endpoints, server_name
+    """Return a model behind HTTP; ``asked`` are further fields of its :class:`.ModelEntry`."""
+    from ..engine import Asking, AtProvider, AtServer, HttpBackend
+    from ..models import ModelEntry, server_name
 
+    short, _, served = name.partition("=")
     if provider is None:
         short, served = server_name(name)
-        servers = make_endpoints(base_url or (), key)
-    else:
-        short, _, served = name.partition("=")
-        servers = provider_endpoints(provider, base_url, key)
-    model = chat_model(short, provider, served, **asked)
-    backend = HttpBackend(lambda: HttpService(model, servers))
+    where = base_url if isinstance(base_url, str | None) else ",".join(base_url)
+    entry = ModelEntry(short, served=served or None, provider=provider, base_url=where, **asked)
+    kind = AtServer if provider is None else AtProvider
+    deployment = kind(entry, Asking(key=key))
+    deployment.servers()  # refuses an address or a key now
+    model = deployment.chat
+    backend = HttpBackend(deployment.service)
 
     def tell(variant: DatasetVariant) -> None:
         # An unknown space is an error of the caller, not a failed call.

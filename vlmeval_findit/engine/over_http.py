@@ -160,7 +160,7 @@ class AtServer(OverHttp):
     def servers(self, *, needs_key: bool = True) -> Endpoints:
         """Return its servers; ``needs_key``: refuse a provider without a key."""
         urls = urls_of(self.entry.base_url)
-        return make_endpoints(urls, self.asking.key, self._headers) if urls else []
+        return make_endpoints(urls, self.asking.key, self._headers)
 
 
 class AtProvider(AtServer):
