@@ -160,7 +160,8 @@ def unsafe(name: str) -> str | None:
     (None, 'climbs out of its folder', 'has an absolute path')
     """
     parts = name.replace("\\", "/").split("/")
-    if any(unicodedata.category(sign) in ("Cc", "Cs") for sign in name):  # or a surrogate
+    # A name that is printable has no such sign, nor a surrogate.
+    if not name.isprintable() and any(unicodedata.category(sign) in ("Cc", "Cs") for sign in name):
         return "holds a control character"
     if parts[-1].strip() in ("", "."):
         return "names no file"

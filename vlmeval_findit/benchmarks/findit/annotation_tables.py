@@ -180,10 +180,13 @@ _MARGIN = 0.01  # Pixels: rounding alone puts boxes this far out of their image
 
 def odd_boxes(queries: Sequence[FindItQuery]) -> list[dict[str, Any]]:
     """Find boxes with swapped corners, no area, or more than 0.01 pixels outside their image."""
-    owners = [query for query in queries for _ in query.truth.boxes]
     boxes = [box for query in queries for box in query.truth.boxes]
-    corners = np.array(boxes, float).reshape(-1, 2, 2)  # By box: (x1, y1), (x2, y2)
-    sizes = np.array([(query.width, query.height) for query in owners], float).reshape(-1, 2)
+    numbers = np.fromiter(chain.from_iterable(boxes), float)
+    corners = numbers.reshape(-1, 2, 2)  # By box: (x1, y1), (x2, y2)
+    counts = [len(query.truth.boxes) for query in queries]
+    owners = np.repeat(np.arange(len(counts)), counts)
+    sides = chain.from_iterable((query.width, query.height) for query in queries)
+    sizes = np.fromiter(sides, float).reshape(-1, 2)[owners]
     first, second = corners[:, 0], corners[:, 1]
     swapped = (first > second).any(axis=1)
     problems = {
@@ -196,7 +199,8 @@ def odd_boxes(queries: Sequence[FindItQuery]) -> list[dict[str, Any]]:
     for at in np.flatnonzero(np.any([*problems.values()], axis=0)):
         for problem, has_it in problems.items():
             if has_it[at]:
-                result.append({"index": owners[at].index, "what": problem, "box": boxes[at]})
+                index = queries[owners[at]].index
+                result.append({"index": index, "what": problem, "box": boxes[at]})
     return result
 
 

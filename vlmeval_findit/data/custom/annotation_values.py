@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import isfinite, nan
+from math import isfinite
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -111,13 +111,23 @@ def published_text_of(path: Path) -> str:
 
 def written_number(text: str, where: str) -> float:
     """Return a coordinate that is written as text, or raise an AnnotationError."""
-    try:
-        value = float(text)
-    except ValueError:
-        value = nan
-    if not isfinite(value):
+    numbers = written_numbers([text])
+    if numbers is None:
         raise AnnotationError(f"{where}: {quoted_value(text)} is not a number")
-    return value
+    return numbers[0]
+
+
+def written_numbers(texts: Sequence[str]) -> list[float] | None:
+    """Return coordinates that are written as text; None where :func:`written_number` refuses one.
+
+    >>> written_numbers(["1", "2.5"]), written_numbers(["1", "nan"])
+    ([1.0, 2.5], None)
+    """
+    try:
+        numbers = list(map(float, texts))
+    except ValueError:
+        return None
+    return numbers if all(map(isfinite, numbers)) else None
 
 
 def written_size(width: str, height: str, where: str) -> Size:

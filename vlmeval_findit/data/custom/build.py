@@ -7,7 +7,10 @@ import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, groupby
+from operator import itemgetter
+from os import listdir
+from os.path import split
 from pathlib import Path
 from typing import Any
 
@@ -144,10 +147,13 @@ def _account_for_others(samples: Samples, folder: Path) -> None:
     named = set(samples.sizes)
     for query in samples.queries:
         named.update(query.images, query.support)
-    files = {folder / name for name in named}
-    for place in sorted({file.parent for file in files}):
-        for path in sorted(place.iterdir()) if place.is_dir() else ():
-            if suffix_of(path) in IMAGE_SUFFIXES and path not in files:
+    of_places: dict[Path, set[str]] = {}
+    for parent, names in groupby(sorted(map(split, named)), itemgetter(0)):
+        of_places.setdefault(folder / parent, set()).update(name for _, name in names)
+    for place in sorted(of_places):
+        others = {*listdir(place)} - of_places[place] if place.is_dir() else ()
+        for path in sorted(place / name for name in others):
+            if suffix_of(path) in IMAGE_SUFFIXES:
                 samples.ledger.not_read("images of these folders that make no query", str(path))
 
 

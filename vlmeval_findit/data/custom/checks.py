@@ -6,6 +6,7 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
+from typing import Any
 
 from ...benchmarks.findit import (
     BENCHMARK_DATASETS,
@@ -30,7 +31,7 @@ from ..annotated_samples import (
     Samples,
 )
 from ..ledger import Ledger
-from .number_readings import MARGIN
+from .number_readings import MARGIN, array_of
 from .stored_pixels import refusal
 
 # (width, height) of every image, in stored pixels
@@ -193,11 +194,11 @@ def usable_boxes(
         queries = [_clip(query, sizes, clipped) for query in queries]
         for place in sorted(clipped):
             ledger.note("boxes that were cut off at the border: --clip-boxes", place)
-    boxes: dict[str, str | None] = {}  # Two queries may share a box
+    boxes: dict[str, tuple[AnnotatedBox, str]] = {}  # Two queries may share a box
     for query in queries:
         for box in query.boxes:
-            boxes[box.where] = _box_problem(box, query.images[box.frame], sizes)
-    reasons = {place: why for place, why in boxes.items() if why}
+            boxes[box.where] = (box, query.images[box.frame])
+    reasons = _reasons(boxes, sizes)
     reasons |= {each.where: each.why for each in boxless}
     if not reasons:
         return tuple(queries)
@@ -229,6 +230,19 @@ def usable_boxes(
         if key not in asked:
             ledger.leave_out("queries all of whose boxes cannot be used", where)
     return tuple(usable)
+
+
+def _reasons(boxes: Mapping[str, tuple[AnnotatedBox, str]], sizes: Sizes) -> dict[str, str]:
+    """Return why boxes cannot be used, by place; ``boxes`` have their images."""
+    corners = array_of((box.corners for box, _ in boxes.values()), 4).T
+    of_images = array_of((sizes[image] for _, image in boxes.values()), 2).T
+    is_odd = (~_has_area(corners) | _leaves(corners, of_images)).tolist()
+    reasons = {}
+    for (place, (box, image)), odd in zip(boxes.items(), is_odd, strict=True):
+        why = _box_problem(box, image, sizes) if odd or box.mask is not None else None
+        if why:
+            reasons[place] = why
+    return reasons
 
 
 def _without(query: Sample, reasons: Collection[str], sizes: Sizes) -> Sample:
@@ -291,14 +305,19 @@ def _clip(query: Sample, sizes: Sizes, clipped: set[str]) -> Sample:
     return replace(query, boxes=tuple(boxes))
 
 
-def _has_area(box: Corners) -> bool:
-    x1, y1, x2, y2 = box
-    return x2 > x1 and y2 > y1
+# Of one box, or of many whose x1, y1, x2, y2, widths and heights are arrays
 
 
-def _leaves(box: Corners, size: Size) -> bool:
+def _has_area(box: Any) -> Any:
     x1, y1, x2, y2 = box
-    return min(x1, y1) < -MARGIN or x2 > size[0] + MARGIN or y2 > size[1] + MARGIN
+    return (x2 > x1) & (y2 > y1)
+
+
+def _leaves(box: Any, size: Any) -> Any:
+    x1, y1, x2, y2 = box
+    width, height = size
+    is_before = (x1 < -MARGIN) | (y1 < -MARGIN)
+    return is_before | (x2 > width + MARGIN) | (y2 > height + MARGIN)
 
 
 def _box_problem(box: AnnotatedBox, image: str, sizes: Sizes) -> str | None:

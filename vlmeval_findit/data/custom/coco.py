@@ -130,6 +130,10 @@ def _read_head(path: Path, collector: Collector) -> _Head:
     keys: dict[str, None] = {}
     for element in sections(path, collector.options.encoding):
         keys[element.key] = None
+        if element.key == "annotations" and isinstance(element.value, dict):
+            # Unhashable ids are refused when annotations are read.
+            used.add(str(element.value.get("category_id")))
+            continue
         where = f"{path}, {element.key}[{element.place}]"
         if element.key in _REQUIRED and element.place is None:
             if element.value != []:
@@ -146,9 +150,6 @@ def _read_head(path: Path, collector: Collector) -> _Head:
             _add(categories, category, where)
             rest = element.value.keys() - _CATEGORY_KEYS
             ledger.keys("categories", rest, NOT_NEEDED["categories"], where)
-        elif element.key == "annotations" and isinstance(element.value, dict):
-            # Unhashable ids are refused when annotations are read.
-            used.add(str(element.value.get("category_id")))
     ledger.keys("the file", keys.keys() - _REQUIRED, FILE_KEYS, str(path))
     missing = [key for key in _REQUIRED if key not in keys]
     if missing:
@@ -395,7 +396,7 @@ class _AnnotationReader:
         self, entry: Mapping[str, Any], key: tuple[str, str, Corners], where: str
     ) -> None:
         area = entry.get("area")
-        if isinstance(area, bool) or not isinstance(area, int | float):
+        if type(area) not in (int, float):
             return
         if abs(area) > _LARGEST_AREA:
             # Infinity is how some tools write that they do not know it.
@@ -418,9 +419,10 @@ class _AnnotationReader:
         if bbox and entry.get("bbox_mode") is None and area > 0:
             x, y, w, h = bbox
             self._areas += 1
-            for form, of_form in ((BoxForm.SIDES, w * h), (BoxForm.CORNERS, (w - x) * (h - y))):
-                if math.isclose(area, of_form, rel_tol=1e-3):
-                    self._areas_fit[form] += 1
+            if math.isclose(area, w * h, rel_tol=1e-3):
+                self._areas_fit[BoxForm.SIDES] += 1
+            if math.isclose(area, (w - x) * (h - y), rel_tol=1e-3):
+                self._areas_fit[BoxForm.CORNERS] += 1
 
     def _compare_mask(
         self, bbox: Any, corners: Corners, mask: PackedMask | None, where: str

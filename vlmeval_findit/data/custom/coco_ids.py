@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
-from typing import Any
 
 from ...boxes import Corners
 from ...core import atomic_write, read_json, validate
@@ -98,16 +97,10 @@ def write_ids(table: Path, samples: Samples, turned: Mapping[str, int]) -> None:
             name: turn for name, turn in turned.items() if turn != 1 and name in samples.image_ids
         },
         units=samples.units.value,
-        areas=tuple(StatedArea(*key, area) for key, area in samples.areas.items()),
     )
-    # Not json.dump, which is Python that writes a number at a time; asdict would copy all.
-    text = json.dumps(ids, default=_values)
+    names = [each.name for each in fields(StatedArea)]
+    areas = [dict(zip(names, (*key, area), strict=True)) for key, area in samples.areas.items()]
+    # Not json.dump, which writes a number at a time, in Python
+    text = json.dumps({**asdict(ids), "areas": areas})
     with atomic_write(path) as f:
         f.write(text)
-
-
-_NAMES = {kind: [each.name for each in fields(kind)] for kind in (CocoIds, StatedArea)}
-
-
-def _values(record: CocoIds | StatedArea) -> dict[str, Any]:
-    return {name: getattr(record, name) for name in _NAMES[type(record)]}

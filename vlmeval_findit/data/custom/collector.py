@@ -219,7 +219,9 @@ class Collector:
         splits: Mapping[str, str] | None,
         again: bool,
     ) -> None:
-        entry = self.images.setdefault(name, _Entry(where))
+        entry = self.images.get(name)
+        if entry is None:
+            entry = self.images[name] = _Entry(where)
         if entry.where is not where and not again:
             kind = "file" if isinstance(where, Path) else "entry"
             raise AnnotationError(

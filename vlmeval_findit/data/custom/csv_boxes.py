@@ -20,7 +20,7 @@ from ...core import quoted_value, suffix_of
 from ...storage import ImageFileError, Size
 from ...storage import header as image_header
 from ..annotated_samples import AnnotationError, BoxForm, Samples, Units
-from .annotation_values import IMAGE_SUFFIXES, written_number, written_size
+from .annotation_values import IMAGE_SUFFIXES, written_number, written_numbers, written_size
 from .collector import Collector
 from .flags import meaning_of_flag, plain_name
 from .node import SIDES_OF_IMAGES
@@ -158,14 +158,16 @@ def read_csv(path: Path, images: Path, options: ReaderOptions | None = None) -> 
         collector.ledger.note(f"files without a header, read as {order}", str(path))
     rows = _rows_of_split(listing, collector)
     entries = []
+    sizes: dict[tuple[str, str], Size | None] = {}  # As they are written: most lines have the same
     for where, row in rows:
         if _is_empty(row["image"]):
             raise AnnotationError(f"{where}, column image: is empty")
-        width = row.get("width", "")
-        height = row.get("height", "")
-        size = None
-        if not {width, height} <= _NOT_STATED:
-            size = written_size(width, height, f"{where}, columns width and height")
+        sides = (row.get("width", ""), row.get("height", ""))
+        if sides not in sizes:
+            is_stated = not {*sides} <= _NOT_STATED
+            place = f"{where}, columns width and height"
+            sizes[sides] = written_size(*sides, place) if is_stated else None
+        size = sizes[sides]
         image = collector.image(row["image"], where, size, again=True)
         entries.append((where, row, image))
     if listing.numbers_are_unnamed and collector.options.form is None:
@@ -173,8 +175,9 @@ def read_csv(path: Path, images: Path, options: ReaderOptions | None = None) -> 
             collector.form = _form_of_column(entries, listing, images, collector)
         else:
             _check_order(rows, listing)
+    flags = [name for name in listing.columns if meaning_of_flag(name)]
     for where, row, image in entries:
-        _read_box(where, row, listing, image, collector)
+        _read_box(where, row, listing, image, collector, flags)
         collector.options.progress("lines", 1)
     if listing.sides_are_unnamed:
         _check_sides(rows, listing)
@@ -262,20 +265,29 @@ def _check_order(rows: Sequence[_Row], listing: _Listing) -> None:
 
 def _numbers_of(where: str, row: Mapping[str, str], listing: _Listing) -> Corners | None:
     """Return the four numbers of a line; None if it has none."""
-    if all(_is_empty(row[name]) for name in listing.box):
-        return None
-    first, second, third, fourth = (
-        _number(row[name], f"{where}, column {name}", listing.decimal_commas)
-        for name in listing.box
-    )
+    cells = [row[name] for name in listing.box]
+    numbers = written_numbers(cells)
+    if numbers is None:
+        # Some are empty, have commas, or are none.
+        if all(map(_is_empty, cells)):
+            return None
+        numbers = [
+            _number(cell, f"{where}, column {name}", listing.decimal_commas)
+            for name, cell in zip(listing.box, cells, strict=True)
+        ]
+    first, second, third, fourth = numbers
     return (first, second, third, fourth)
 
 
 def _read_box(
-    where: str, row: Mapping[str, str], listing: _Listing, image: str, collector: Collector
+    where: str,
+    row: Mapping[str, str],
+    listing: _Listing,
+    image: str,
+    collector: Collector,
+    flags: Sequence[str],
 ) -> None:
-    is_empty = all(_is_empty(row[name]) for name in listing.box)
-    if is_empty and _is_empty(row["label"]):
+    if _is_empty(row["label"]) and all(_is_empty(row[name]) for name in listing.box):
         return
     # A class may be called NA or none.
     if row["label"].strip().lower() in ("", "nan", "<na>"):
@@ -289,8 +301,8 @@ def _read_box(
     if numbers is None:
         collector.add_boxless(image, label, "has no numbers", where)
         return
-    flags = {name: text for name, text in row.items() if meaning_of_flag(name)}
-    collector.add(image, label, _corners(numbers, listing, collector), where, flags)
+    stated = {name: row[name] for name in flags}
+    collector.add(image, label, _corners(numbers, listing, collector), where, stated)
 
 
 def _corners(numbers: Corners, listing: _Listing, collector: Collector) -> Corners:
@@ -349,7 +361,7 @@ def _read_listing(path: Path, encoding: str | None) -> _Listing:
     read = []
     try:
         for cells in lines:
-            if any(cell.strip() for cell in cells):
+            if any(map(str.strip, cells)):
                 read.append((f"{path}, line {lines.line_num + skipped}", cells))
     except csv.Error as error:
         raise AnnotationError(f"{path}, line {lines.line_num + skipped}: {error}") from None
@@ -548,9 +560,10 @@ def _rows_of_split(listing: _Listing, collector: Collector) -> list[_Row]:
         places = [where for where, _ in listing.lines]
         chosen = collector.places_of_split(others[key], places, "lines of the split")
     rows: list[_Row] = []
+    columns = list(listing.columns.items())
     for at in chosen:
         where, cells = listing.lines[at]
-        rows.append((where, {name: cells[place] for name, place in listing.columns.items()}))
+        rows.append((where, {name: cells[place] for name, place in columns}))
     return rows
 
 

@@ -21,7 +21,7 @@ from ..annotated_samples import (
 )
 from ..ledger import Ledger
 from .checks import multilabel_problem
-from .class_rules import refuse_codes, refuse_undecided
+from .class_rules import ClassRules, refuse_codes, refuse_undecided
 from .reader_options import ReaderOptions
 
 
@@ -107,6 +107,8 @@ def detection_samples(detections: Detections, options: ReaderOptions, ledger: Le
 def _apply_rules(detections: Detections, options: ReaderOptions, ledger: Ledger) -> Detections:
     """Rename and leave out classes, and make regions of those where nothing counts."""
     rules = options.classes
+    if rules == ClassRules():
+        return detections
     objects = []
     for image, box in detections.objects:
         if box.label in rules.drop:

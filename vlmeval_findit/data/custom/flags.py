@@ -68,6 +68,9 @@ def why_ignored(stated: Mapping[str, Any], where: str) -> str:
 
     Raises an AnnotationError for a flag whose value says neither yes nor no.
     """
+    if not any(stated.values()):
+        # As most flags of most objects: 0
+        return ""
     reasons = [
         meaning_of_flag(name) for name, value in stated.items() if _is_set(name, value, where)
     ]
@@ -78,7 +81,6 @@ _ORDER = (CROWD, DIFFICULT, IGNORED)
 
 
 def _is_set(name: str, value: Any, where: str) -> bool:
-    # Most flags of most objects are 0.
     if not value or not meaning_of_flag(name):
         return False
     if isinstance(value, Mapping):
