@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import json
 import logging
 import threading
@@ -25,7 +24,7 @@ from chat_server import (
 )
 from PIL import Image
 
-from vlmeval_findit.engine import CancelToken, HttpBackend, HttpService, http_backend
+from vlmeval_findit.engine import CancelToken, HttpBackend, HttpService
 from vlmeval_findit.models import Budget, Endpoint, chat_model, token_limit
 from vlmeval_findit.protocol import StopReason, call_failed, image, parse_record, text
 
@@ -294,25 +293,3 @@ def test_a_token_limit_has_three_names() -> None:
     for given in ({"max_tokens": 0}, {"max_tokens": "64"}, {"max_tokens": 1.5}, twice):
         with pytest.raises(ValueError, match="max_"):
             token_limit(given)
-
-
-def test_overlapping_runs_put_the_garbage_collector_back() -> None:
-    """Runs of several threads end in any order; the last puts the process's thresholds back."""
-    usual = gc.get_threshold()
-    runs = [http_backend._RARE_COLLECTIONS for _ in range(3)]
-    for run in runs:
-        run.__enter__()
-        assert gc.get_threshold()[0] == 50_000
-    for run in (runs[0], runs[2]):
-        run.__exit__(None, None, None)
-        assert gc.get_threshold()[0] == 50_000
-    runs[1].__exit__(None, None, None)
-    assert gc.get_threshold() == usual
-    gc.set_threshold(600, *usual[1:])
-    try:
-        with http_backend._RARE_COLLECTIONS:
-            assert gc.get_threshold()[0] == 50_000
-        assert gc.get_threshold()[0] == 600, "the thresholds of now, not of the first run"
-    finally:
-        gc.set_threshold(*usual)
-    assert gc.get_freeze_count() == 0

@@ -63,6 +63,8 @@ from .validation import (
     parse_plain_json as parse_plain_json,
 )
 
+from .rare_collections import RARE_COLLECTIONS as RARE_COLLECTIONS
+
 from .text_files import (
     TextError as TextError,
     read_text as read_text,

@@ -7,7 +7,6 @@ becomes an answer, with or without an error; nothing is raised.
 from __future__ import annotations
 
 import asyncio
-import gc
 import logging
 import math
 from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Sequence
@@ -15,10 +14,9 @@ from contextlib import aclosing
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain, pairwise
-from threading import Lock
 from typing import Any
 
-from ..core import error_line, open_file_limit, room_for_files, too_many_files
+from ..core import RARE_COLLECTIONS, error_line, open_file_limit, room_for_files, too_many_files
 from ..models import (
     DENIED_STATUSES,
     Budget,
@@ -50,7 +48,6 @@ log = logging.getLogger(__name__)
 
 _BUSY = frozenset({429, 503, 529})  # 529 is Anthropic's
 _LOOK_SECONDS = 1.0
-_OBJECTS = 50_000  # allocations between two garbage collections: a few hundred calls
 
 
 @dataclass(slots=True, eq=False)
@@ -125,7 +122,7 @@ class HttpBackend:
             return
         run = HttpRun(self, _calls_of(chain([first], remaining), service), cancel)
         async with aclosing(run.answers()) as results:
-            with _RARE_COLLECTIONS:
+            with RARE_COLLECTIONS:
                 async for finished in results:
                     yield WorkResult(*zip(*finished, strict=True))
 
@@ -141,36 +138,6 @@ class HttpBackend:
                 return refused_if_it_quotes(answers.pop())
 
         return run_sync(asked())
-
-
-class _RareCollections:
-    """Collects garbage rarely, and not in loaded modules, while any run of this process is inside.
-
-    It took a quarter of a call's processor time. The last run puts the process's thresholds back.
-    """
-
-    def __init__(self) -> None:
-        self._lock = Lock()
-        self._runs = 0
-        self._usual = gc.get_threshold()
-
-    def __enter__(self) -> None:
-        with self._lock:
-            self._runs += 1
-            if self._runs == 1:
-                self._usual = gc.get_threshold()
-                gc.freeze()
-                gc.set_threshold(_OBJECTS, *self._usual[1:])
-
-    def __exit__(self, *stopped: object) -> None:
-        with self._lock:
-            self._runs -= 1
-            if self._runs == 0:
-                gc.set_threshold(*self._usual)
-                gc.unfreeze()
-
-
-_RARE_COLLECTIONS = _RareCollections()  # of this process
 
 
 _Asked = tuple[Any, ChatCall]  # a call of the engine (or None), and how it is made

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from ...benchmarks.findit import FindItQuery, PreparedTable, thinned_query, write_table
-from ...core import suffix_of, write_text_once
+from ...core import RARE_COLLECTIONS, suffix_of, write_text_once
 from ...storage import (
     CustomDataset,
     Lock,
@@ -67,6 +67,7 @@ class ImportChoices:
     progress: Callable[[str, int], None] = lambda what, count: None
 
 
+@RARE_COLLECTIONS
 def import_samples(
     name: str,
     samples: Samples,

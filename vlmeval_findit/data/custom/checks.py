@@ -8,6 +8,8 @@ from dataclasses import replace
 from itertools import chain
 from typing import Any
 
+import numpy as np
+
 from ...benchmarks.findit import (
     BENCHMARK_DATASETS,
     OBJECT_COUNT_SLICES,
@@ -194,11 +196,14 @@ def usable_boxes(
         queries = [_clip(query, sizes, clipped) for query in queries]
         for place in sorted(clipped):
             ledger.note("boxes that were cut off at the border: --clip-boxes", place)
-    boxes: dict[str, tuple[AnnotatedBox, str]] = {}  # Two queries may share a box
+    boxes: dict[str, AnnotatedBox] = {}  # Two queries may share a box
+    images: list[str] = []
     for query in queries:
         for box in query.boxes:
-            boxes[box.where] = (box, query.images[box.frame])
-    reasons = _reasons(boxes, sizes)
+            if box.where not in boxes:
+                boxes[box.where] = box
+                images.append(query.images[box.frame])
+    reasons = _reasons(list(boxes.values()), images, sizes)
     reasons |= {each.where: each.why for each in boxless}
     if not reasons:
         return tuple(queries)
@@ -232,16 +237,17 @@ def usable_boxes(
     return tuple(usable)
 
 
-def _reasons(boxes: Mapping[str, tuple[AnnotatedBox, str]], sizes: Sizes) -> dict[str, str]:
-    """Return why boxes cannot be used, by place; ``boxes`` have their images."""
-    corners = array_of((box.corners for box, _ in boxes.values()), 4).T
-    of_images = array_of((sizes[image] for _, image in boxes.values()), 2).T
-    is_odd = (~_has_area(corners) | _leaves(corners, of_images)).tolist()
+def _reasons(boxes: Sequence[AnnotatedBox], images: Sequence[str], sizes: Sizes) -> dict[str, str]:
+    """Return why boxes of these images cannot be used, by place."""
+    corners = array_of([box.corners for box in boxes], 4).T
+    of_images = array_of([sizes[image] for image in images], 2).T
+    has_mask = np.array([box.mask is not None for box in boxes], bool)
+    may_be_bad = ~_has_area(corners) | _leaves(corners, of_images) | has_mask
     reasons = {}
-    for (place, (box, image)), odd in zip(boxes.items(), is_odd, strict=True):
-        why = _box_problem(box, image, sizes) if odd or box.mask is not None else None
+    for at in np.flatnonzero(may_be_bad).tolist():
+        why = _box_problem(boxes[at], images[at], sizes)
         if why:
-            reasons[place] = why
+            reasons[boxes[at].where] = why
     return reasons
 
 

@@ -395,7 +395,7 @@ class _AnnotationReader:
     def _note_area(
         self, entry: Mapping[str, Any], key: tuple[str, str, Corners], where: str
     ) -> None:
-        area = entry.get("area")
+        area: Any = entry.get("area")
         if type(area) not in (int, float):
             return
         if abs(area) > _LARGEST_AREA:

@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
-from ...core import suffix_of, unsafe
+from ...core import RARE_COLLECTIONS, suffix_of, unsafe
 from ..annotated_samples import AnnotationError, Samples
 from ..ledger import Ledger
 from .annotation_values import IMAGE_SUFFIXES
@@ -27,6 +27,7 @@ _DEPTH = 2
 _LOOKED_INTO = 1000
 
 
+@RARE_COLLECTIONS
 def read_layout(layout: Layout, options: ReaderOptions, image_root: Path | None = None) -> Samples:
     """Read annotations, with their images in the folder of the layout or another one.
 
