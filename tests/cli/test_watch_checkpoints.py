@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -170,6 +171,69 @@ def test_mistakes_are_refused_before_a_checkpoint_is_evaluated(
         assert main(["watch-checkpoints", *arguments]) == 2
         assert message in capsys.readouterr().err
     assert evaluated == []
+
+
+def test_the_first_checkpoint_is_waited_for(
+    evaluated: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its files say which model it is, so that no ``--like`` is needed."""
+
+    def save(_: float) -> None:
+        add_checkpoint(Path("begun"), 10)
+        processor = Path("begun", "checkpoint-10", "processor_config.json")
+        values = processor.read_text(encoding="utf-8")
+        as_qwen = values.replace('"patch_size": 12', '"patch_size": 16')
+        processor.write_text(as_qwen, encoding="utf-8")
+
+    monkeypatch.setattr(watch_checkpoints.time, "sleep", save)
+    assert main(["watch-checkpoints", "begun", "--data", DATA, "--until", "10"]) == 0
+    assert [step for step, _ in evaluated] == [10]
+
+
+def test_the_first_checkpoint_is_checked_once_it_is_there(
+    evaluated: list[Any], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(watch_checkpoints.time, "sleep", lambda _: add_checkpoint(Path("begun"), 7))
+    assert main(["watch-checkpoints", "begun", "--like", "Qwen3-VL", "--data", DATA]) == 2
+    assert "begun-step-7=begun/checkpoint-7: " in capsys.readouterr().err
+    assert evaluated == []
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        ("--data FindIt_Pascl_xyxy_json", "Pascal"),
+        ("--limit 0", "--limit"),
+        ("--like Qwen9-VL", "did you mean Qwen3-VL?"),
+        ("--like GPT-5.4", "unknown local model 'GPT-5.4'"),
+        ("--space thousandths", "unknown coordinate space 'thousandths'"),
+        ("--device cuda:9", "--device cuda:9: not here"),
+        ("--dtype int4", "unknown --dtype 'int4'"),
+        ("--gpus 2", "--gpus has no effect"),
+        ("--samples 3", "type --temperature 0.7"),
+        ("--samples 3 --temperature 1 --device cuda:9", "--device cuda:9: not here"),
+        ("--samples 3 --temperature 1 --like GPT-5.4", "unknown local model 'GPT-5.4'"),
+        ("--image-root Other=.", "--image-root Other=."),
+        ("--serve vllm", "no program vllm"),
+        ("--serve vllm --like GPT-5.4", "unknown local model 'GPT-5.4'"),
+        ("--base-url http://127.0.0.1:9/v1", "--space SPACE"),
+        ("--system nowhere.txt", "nowhere.txt"),
+        ("--no-such-flag 3", "no-such-flag"),
+    ],
+)
+def test_flags_are_checked_before_there_is_a_checkpoint(
+    flags: str,
+    message: str,
+    evaluated: list[Any],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setenv("PATH", "")
+    monkeypatch.setattr(watch_checkpoints.time, "sleep", lambda _: pytest.fail("it waits"))
+    assert main(["watch-checkpoints", "begun", "--data", DATA, *flags.split()]) == 2
+    printed = capsys.readouterr()
+    assert message in printed.err
+    assert not re.search(r"OWNER/NAME|step-\d", printed.out + printed.err)
 
 
 @pytest.mark.slow

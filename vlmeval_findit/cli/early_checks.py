@@ -235,8 +235,13 @@ def _images_asked(queries: Mapping[int, Query], rows: Iterable[int]) -> set[str]
 # --- models ---------------------------------------------------------------------------------------
 
 
-def check_model(deployment: Deployment, variants: Iterable[DatasetVariant]) -> None:
-    """Refuse a model that cannot be asked, and a prompt that fits none of its variants."""
+def check_model(
+    deployment: Deployment, variants: Iterable[DatasetVariant], *, awaited: bool = False
+) -> None:
+    """Refuse a model that cannot be asked, and a prompt that fits none of its variants.
+
+    ``awaited``: its checkpoint, if it has one, is not there yet, and no file of it is looked at.
+    """
     entry = deployment.entry
     try:
         if entry.like is not None:
@@ -244,7 +249,10 @@ def check_model(deployment: Deployment, variants: Iterable[DatasetVariant]) -> N
         _check_prompt(entry, variants)
     except ValueError as error:
         raise ValueError(f"{entry.where}{error}") from None
-    deployment.check()
+    if awaited and entry.checkpoint is not None:
+        deployment.check_options()
+    else:
+        deployment.check()
 
 
 def check_gpu_numbers() -> None:

@@ -60,7 +60,7 @@ from .run_line import (
     parse_host_flags,
 )
 from .sweep import results_of, run_or_count
-from .who_answers import all_deployments, with_options
+from .who_answers import all_deployments, budget_for, deployments_for, with_options
 
 _FOR_HOST_MODELS = ("base_url", "key", "timeout", "extra_body")
 """Options that VLMEvalKit takes for its models."""
@@ -124,6 +124,8 @@ def run_command(**values: Any) -> int:
         runner = find_runner(_host_arguments(run))  # It says how to install VLMEvalKit
     tables = CellBuilder(skips_missing())
     check_line(run, host_values, deployments, tables)
+    if run.awaited:
+        return 0
     if options.dry_run:
         from .dry_run import of_sweep
 
@@ -230,6 +232,9 @@ def _run_samples(run: RunLine) -> int:
     check_folder(run.work_dir)
     sweep = _sweep(run)
     refuse_samples(sweep)
+    if run.awaited:
+        deployments_for(sweep, run.options, budget_for(sweep), awaited=True)
+        return 0
     return run_or_count(sweep, run.options, sweep.work_dir / "best_formats.yaml")
 
 

@@ -50,6 +50,8 @@ class RunLine:
     image_root: tuple[str, ...]
     prompts: Path | None
     rest: tuple[str, ...]
+    # Checkpoints of its models come later: all but their files is checked, and nothing is asked
+    awaited: bool = False
 
     @cached_property
     def variants(self) -> Sequence[DatasetVariant]:
@@ -220,8 +222,9 @@ def _check_models(run: RunLine, deployments: Sequence[Deployment]) -> None:
     check_overridden(run.options, run.settings, [_as_named(run, entry) for entry in run.entries])
     check_image_roots(run)
     for deployment in deployments:
-        check_model(deployment, run.variants)
-        check_answers(deployment, run.variants, settings)
+        check_model(deployment, run.variants, awaited=run.awaited)
+        if not run.awaited or deployment.entry.checkpoint is None:
+            check_answers(deployment, run.variants, settings)
 
 
 def _as_named(run: RunLine, entry: ModelEntry) -> ModelEntry:
@@ -258,4 +261,4 @@ def _check_host(run: RunLine, specified: Sequence[str], host_values: Mapping[str
     if run.options.like is not None:
         known_model(run.options.like, "--like")
     for entry in run.entries if not run.options.base_url else ():
-        deployment_of(entry).check()
+        check_model(deployment_of(entry), (), awaited=run.awaited)

@@ -96,14 +96,25 @@ def command(
         flags.append("-v")
     if once and not folder.is_dir():
         raise ValueError(f"{folder}: the folder does not exist")
-    _check(name, checkpoints_in(folder), flags)
+    first = _first_whole(checkpoints_in(folder))
+    if first is None:
+        _check_flags(name, folder, flags)
+        if not once:
+            say(f"{folder} has no complete checkpoint yet: waiting for the first")
+    else:
+        _check_model(name, first, flags)
     earlier = signal.signal(signal.SIGTERM, lambda *_: sys.exit(EXIT_INTERRUPTED))
     statuses: dict[Checkpoint, int] = {}
     waiting: set[Checkpoint] = set()
     left_out: set[str] = set()
     try:
         while True:
-            for checkpoint in [new for new in checkpoints_in(folder) if new not in statuses]:
+            new = [each for each in checkpoints_in(folder) if each not in statuses]
+            if first is None:
+                first = _first_whole(new)
+                if first is not None:
+                    _check_model(name, first, flags)
+            for checkpoint in new:
                 statuses[checkpoint] = _evaluate(checkpoint, name, flags)
                 if statuses[checkpoint] in (EXIT_INTERRUPTED, EXIT_LIMIT_REACHED):
                     return statuses[checkpoint]
@@ -148,16 +159,23 @@ def _report_unfinished(folder: Path, reported: set[Checkpoint]) -> None:
             )
 
 
-def _check(name: str, checkpoints: Sequence[Checkpoint], flags: Sequence[str]) -> None:
-    """Refuse what `run` would refuse for the first checkpoint, or for a future checkpoint.
+def _first_whole(checkpoints: Sequence[Checkpoint]) -> Checkpoint | None:
+    """Return the first checkpoint that has its weights; each other is refused in its turn."""
+    return next((each for each in checkpoints if not is_refused(each)), None)
 
-    A checkpoint without some of its weights is refused when its turn comes: others may be whole.
-    """
-    whole = (checkpoint for checkpoint in checkpoints if not is_refused(checkpoint))
-    checkpoint = next(whole, Checkpoint(0, Path("OWNER/NAME")))
-    model = f"{checkpoint.model(name)}={checkpoint.path}"
-    arguments = ["--model", model, *flags, "--dry-run"]
+
+def _check_model(name: str, checkpoint: Checkpoint, flags: Sequence[str]) -> None:
+    """Refuse what `run` would refuse of a checkpoint."""
+    arguments = ["--model", f"{checkpoint.model(name)}={checkpoint.path}", *flags, "--dry-run"]
     with redirect_stdout(io.StringIO()), run.make_context("run", arguments) as context:
+        run.invoke(context)
+
+
+def _check_flags(name: str, folder: Path, flags: Sequence[str]) -> None:
+    """Refuse what `run` would refuse of every checkpoint, before there is any."""
+    model = f"{name}-step-N={folder.resolve() / 'checkpoint-N'}"
+    with run.make_context("run", ["--model", model, *flags]) as context:
+        context.params["awaited"] = True
         run.invoke(context)
 
 

@@ -90,12 +90,17 @@ def _asking(sweep: Sweep, options: ModelOptions) -> Asking:
 
 
 def deployments_for(
-    sweep: Sweep, options: ModelOptions, budget: Budget, *, asks: bool = True
+    sweep: Sweep,
+    options: ModelOptions,
+    budget: Budget,
+    *,
+    asks: bool = True,
+    awaited: bool = False,
 ) -> list[Deployment]:
     """Return who answers for each model of a sweep; a ValueError for what cannot be run.
 
     A dry run (``asks``: False) needs neither images nor keys, nor VLMEvalKit, programs and devices;
-    all else is checked as in a run.
+    all else is checked as in a run. ``awaited``: as of :class:`.RunLine`.
     """
     deployments = all_deployments(sweep, options, budget, asks=asks)
     _refuse_unused(sweep, options, deployments)
@@ -103,7 +108,7 @@ def deployments_for(
     tables = CellBuilder(sweep.skip_missing if asks else None)
     for deployment in deployments:
         variants = all_variants(sweep, deployment.name)
-        check_model(deployment, variants)
+        check_model(deployment, variants, awaited=awaited)
         if not isinstance(deployment, AtServer):
             check_rows(variants, tables, sweep.limit, sweep.pictures)
     return [deployment.ready() for deployment in deployments] if asks else deployments

@@ -91,6 +91,10 @@ class Deployment(ABC):
 
         Files and tables are read; nothing is loaded, imported for calls, or asked.
         """
+        self.check_options()
+
+    def check_options(self) -> None:
+        """Refuse what :meth:`check` refuses whatever a checkpoint's files hold: it may come yet."""
         with at_its_place(self.entry):
             check_model_name(self.name)
             if self.entry.served is not None and "base_url" not in self.uses:

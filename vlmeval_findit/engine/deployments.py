@@ -87,6 +87,9 @@ class OnRay(MadeByHost):
     def check(self) -> None:
         self.without.check()
 
+    def check_options(self) -> None:
+        self.without.check_options()
+
     def key(self) -> Mapping[str, Any]:
         return self.without.key()
 

@@ -71,8 +71,8 @@ class OverHttp(Deployment):
     def service(self) -> HttpService:
         """Return what makes its calls; servers of this machine are started."""
 
-    def check(self) -> None:
-        super().check()
+    def check_options(self) -> None:
+        super().check_options()
         if self.asking.logprobs:
             with naming_model(self.entry):
                 with_logprobs(self.entry.settings)

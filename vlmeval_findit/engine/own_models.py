@@ -17,6 +17,7 @@ from ..core import either, host_version, install_command, may_have_model, packag
 from ..models import (
     ModelEntry,
     RunSettings,
+    check_like,
     describe_local_run,
     local_names,
     name_taken,
@@ -129,6 +130,10 @@ class Local(MadeByHost):
         super().check()
         with at_its_place(self.entry):
             self._check_files()
+
+    def check_options(self) -> None:
+        super().check_options()
+        with at_its_place(self.entry):
             if self.asking.asks and not self.asking.on_ray:
                 refuse_device(self.entry)
         refuse_headers(self.entry)
@@ -171,6 +176,11 @@ class Checkpoint(Local):
     def checkpoint(self) -> str:
         assert self.entry.checkpoint is not None
         return self.entry.checkpoint
+
+    def check_options(self) -> None:
+        super().check_options()
+        with at_its_place(self.entry):
+            check_like(self.name, self.checkpoint, self.entry.like)
 
     def _check_files(self) -> None:
         refuse_other_checkpoint(self.entry)

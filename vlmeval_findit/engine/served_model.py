@@ -31,6 +31,7 @@ from ..models import (
     base_settings,
     bounds_in_request,
     chat_model,
+    check_like,
     find_model,
     judge_loading,
     known_revision,
@@ -319,13 +320,20 @@ class Served(OverHttp):
                 refuse_other_checkpoint(entry)
             else:
                 self._check_known()
-        if self.asking.asks:  # Calls may be counted on a machine without the program and the GPUs
-            self.serving.check()
         with naming_model(entry):
-            if entry.headers or entry.resources:
-                raise ValueError("headers and resources have no effect under --serve")
             refuse_missing(self.model.checkpoint)
             self.model.chat()
+
+    def check_options(self) -> None:
+        super().check_options()
+        if self.entry.checkpoint is not None:
+            with at_its_place(self.entry):
+                check_like(self.name, self.entry.checkpoint, self.entry.like)
+        if self.asking.asks:  # Calls may be counted on a machine without the program and the GPUs
+            self.serving.check()
+        with naming_model(self.entry):
+            if self.entry.headers or self.entry.resources:
+                raise ValueError("headers and resources have no effect under --serve")
 
     def _check_known(self) -> None:
         """Refuse a known model that is not there, or that is said to be like another."""

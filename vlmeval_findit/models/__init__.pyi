@@ -52,6 +52,7 @@ from .checkpoint_row import (
     ANY_CHECKPOINT as ANY_CHECKPOINT,
     row_to_run as row_to_run,
     row_of_checkpoint as row_of_checkpoint,
+    check_like as check_like,
     why_not_of_row as why_not_of_row,
     name_taken as name_taken,
 )

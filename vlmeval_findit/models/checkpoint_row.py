@@ -61,11 +61,8 @@ def row_of_checkpoint(
             checkpoint, the checkpoint does not exist, or the name is no file name.
     """
     check_model_name(name)
+    check_like(name, checkpoint, like)
     named = find_model(like or name)
-    if like is not None and (named is None or named.local is None):
-        near = closest(like, local_names())
-        meant = f": did you mean {near}?" if near else " (names: run_findit.py models)."
-        raise ValueError(f"{name}={checkpoint}: unknown local model {like!r}{meant}")
     refuse_missing(checkpoint)
     if named is not None and named.local is not None:
         return fitting(named, checkpoint, space_stated=space_stated, named=name)
@@ -95,6 +92,17 @@ def row_of_checkpoint(
         "answers in when you run it: --space SPACE (names: run_findit.py score --help), or add a "
         "row for it (six lines: docs/how-to/benchmarks.md, A model)"
     )
+
+
+def check_like(name: str, checkpoint: str, like: str | None) -> None:
+    """Refuse a checkpoint that is to be like no model on this machine; no file is looked at."""
+    if like is None:
+        return
+    row = find_model(like)
+    if row is None or row.local is None:
+        near = closest(like, local_names())
+        meant = f": did you mean {near}?" if near else " (names: run_findit.py models)."
+        raise ValueError(f"{name}={checkpoint}: unknown local model {like!r}{meant}")
 
 
 def fitting(
