@@ -176,3 +176,20 @@ def test_an_argument_of_a_dataset_acts(
         (tmp_path / "some" / first).unlink()
         monkeypatch.setenv("FINDIT_IMAGES", f"Demo={tmp_path / 'some'}")
     assert built({name: value}) != built({})
+
+
+@pytest.mark.parametrize("given, asked", [(None, 3), (2, 2), (5, 5)])
+def test_a_limit_of_a_dataset_holds_until_the_runner_has_one(
+    given: int | None, asked: int, server: ChatServer, tmp_path: Path
+) -> None:
+    import vlmeval.api
+    import vlmeval.dataset
+    from vlmeval.inference import infer_data_job
+
+    model = vlmeval.api.FindItServer(**{**MINE, "base_url": server.url})
+    dataset = vlmeval.dataset.FindItObjectDetection(dataset=DATA, limit=3)
+    before = len(server.asked)
+    more = {} if given is None else {"limit": given}
+    infer_data_job(model, str(tmp_path), "Mine", dataset, api_nproc=1, **more)
+    assert len(server.asked) - before == asked
+    assert len([*read_predictions(tmp_path / f"Mine_{DATA}.json")]) == asked

@@ -136,6 +136,7 @@ class VariantDataset(ImageBaseDataset):  # type: ignore[misc]
             check_stated(self.settings)
             self.prompts = prompts_of(self.loaded)
             self.left_out = frozenset[int]()
+            self._limit = limit
             self._skip = skips_missing() if skip_missing is None else skip_missing
             # The runner's loop says in inference only how many rows it asks, if it has --config.
             limit_comes = self.space_may_come and RUNNER.building is not None
@@ -146,9 +147,13 @@ class VariantDataset(ImageBaseDataset):  # type: ignore[misc]
             self.img_root = str(self.prompts.folder.path)
 
     def take(self, limit: int | None) -> None:
-        """Leave only the first rows (None: all) to be asked, or raise ImageError."""
-        self._check_images(limit)
-        self.data = self.data.iloc[:limit]
+        """Leave only the first rows to be asked, or raise ImageError.
+
+        None: as many as the class was told in a ``--config`` file, else all.
+        """
+        asked = self._limit if limit is None else limit
+        self._check_images(asked)
+        self.data = self.data.iloc[:asked]
 
     def _check_images(self, limit: int | None) -> None:
         if limit is not None and limit < 1:
