@@ -12,10 +12,28 @@ from PIL import Image
 
 import vlmeval_findit as findit
 from vlmeval_findit.api import open_models
+from vlmeval_findit.benchmarks import baselines
 from vlmeval_findit.boxes import SpaceError
+from vlmeval_findit.models import SHIPPED
 
 IMAGE = Image.new("RGB", (200, 100), (90, 120, 40))
 HIT = '[{"bbox_2d": [100, 100, 500, 500]}]'
+
+
+@pytest.mark.parametrize("name", [*baselines(), *SHIPPED, "mine=SHIPPED"])
+def test_what_answers_here_takes_no_key(name: str) -> None:
+    named = name.replace("SHIPPED", SHIPPED["FindIt-Nano"])
+    like = "FindIt-Nano" if named != name else None
+    with pytest.raises(ValueError, match=r"^key: \S+ answers on this machine"):
+        findit.open_model(named, key="k", like=like)
+
+
+@pytest.mark.parametrize("place", ["base_url", "provider"])
+@pytest.mark.parametrize("name", baselines())
+def test_a_baseline_calls_no_server(name: str, place: str) -> None:
+    where: Any = {place: "http://127.0.0.1:9/v1" if place == "base_url" else "openai"}
+    with pytest.raises(ValueError, match=f"^{place}: {name} is a baseline and calls no server"):
+        findit.open_model(name, **where)
 
 
 def test_a_baseline_is_asked_about_images_of_all_kinds(tmp_path) -> None:

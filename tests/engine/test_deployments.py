@@ -14,8 +14,8 @@ from fake_program import Machine
 from host_runs import require_host
 
 from vlmeval_findit.benchmarks import parse
-from vlmeval_findit.engine import KINDS, InVLMEvalKit, OnRay, deployment_of
-from vlmeval_findit.models import SHIPPED, ModelEntry
+from vlmeval_findit.engine import KINDS, Asking, InVLMEvalKit, OnRay, deployment_of
+from vlmeval_findit.models import PROVIDERS, SHIPPED, ModelEntry
 from vlmeval_findit.protocol import Described
 
 
@@ -88,6 +88,20 @@ def test_a_baseline_is_asked_nowhere_else(flag: str) -> None:
     given: Any = {flag: "http://127.0.0.1:9/v1" if flag == "base_url" else "openai"}
     with pytest.raises(ValueError, match="FullImage is a baseline and calls no server"):
         deployment_of(ModelEntry("FullImage", **given))
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+def test_log_probabilities_are_asked_of_who_gives_them(provider: str) -> None:
+    """Else every call would fail, and the same command again could not help."""
+    entry = ModelEntry("Mine", served="x", provider=provider, like="Qwen3-VL")
+    for asks in (True, False):  # a dry run, too
+        model = deployment_of(entry, Asking(logprobs=True, key="k", asks=asks))
+        if PROVIDERS[provider].gives_logprobs:
+            model.check()
+        else:
+            with pytest.raises(ValueError, match=f"--logprobs: {provider} gives no log-prob"):
+                model.check()
+    deployment_of(entry, Asking(key="k")).check()
 
 
 def test_an_unknown_name_may_be_of_vlmevalkit() -> None:

@@ -178,7 +178,7 @@ def test_an_argument_of_a_dataset_acts(
     assert built({name: value}) != built({})
 
 
-@pytest.mark.parametrize("given, asked", [(None, 3), (2, 2), (5, 5)])
+@pytest.mark.parametrize(("given", "asked"), [(None, 3), (2, 2), (5, 5)])
 def test_a_limit_of_a_dataset_holds_until_the_runner_has_one(
     given: int | None, asked: int, server: ChatServer, tmp_path: Path
 ) -> None:

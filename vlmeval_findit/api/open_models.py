@@ -167,21 +167,30 @@ def open_model(
         ValueError: the model or a setting does not exist, or a URL or key cannot be used.
         OSError: the checkpoint does not exist.
     """
+    # Imported late: the engine is for models that are called over HTTP.
+    from ..engine import is_baseline
+
     stated = None if space is None else stated_space(space).as_dict()
     prompt = _prompt(system, prompt_template)
     fields = {} if temperature is None else {"temperature": temperature}
+    short = name.partition("=")[0]
     if provider is not None or base_url is not None:
+        if is_baseline(short):
+            given = "base_url" if provider is None else "provider"
+            raise ValueError(f"{given}: {short} is a baseline and calls no server. Leave it out")
         _refuse(settings, f"{provider or 'a server'} sets them")
         more: Any = {"space": stated, "settings": fields, "like": like}
         return _served(name, provider, base_url, key, prompt, **more)
     here = {**settings, **fields}
     if stated is not None:
         here["space"] = stated
-    if like is None and name.partition("=")[0] in baselines():
+    if like is None and is_baseline(short):
+        _refuse_key(key, short)
         return _baseline(name, here, prompt)
     local = _local_row(name, like, space_stated=stated is not None)
     if local is not None:
         row, checkpoint = local
+        _refuse_key(key, short)
         return Model(name, _asks_here(checkpoint, row, here), prompt)
     _refuse(settings, "OpenRouter sets them")
     return _served(name, OPENROUTER, None, key, prompt, space=stated, settings=fields)
@@ -249,6 +258,11 @@ def _unknown(name: str) -> ValueError:
 def _refuse(settings: dict[str, Any], why: str) -> None:
     if settings:
         raise ValueError(f"{', '.join(settings)}: settings are of models on this machine; {why}")
+
+
+def _refuse_key(key: str | None, model: str) -> None:
+    if key is not None:
+        raise ValueError(f"key: {model} answers on this machine and asks no server. Leave it out")
 
 
 def _tell_space(model: str, stated: Any, described: Described) -> None:

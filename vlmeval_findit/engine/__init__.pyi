@@ -110,6 +110,7 @@ from .deployments import (
     OnRay as OnRay,
     KINDS as KINDS,
     deployment_of as deployment_of,
+    is_baseline as is_baseline,
     all_models as all_models,
 )
 

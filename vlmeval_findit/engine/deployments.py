@@ -136,16 +136,19 @@ def deployment_of(entry: ModelEntry, asking: Asking | None = None) -> Deployment
     return OnRay(entry, asking, without=made) if asking.on_ray and is_here else made
 
 
+def is_baseline(name: str) -> bool:
+    """Return whether a name is of a baseline, which answers without a model."""
+    row = find_model(name)
+    if row is not None and (row.api is not None or row.local is not None):
+        return False  # Without importing all benchmarks
+    return name in baselines()
+
+
 def _kind_of(entry: ModelEntry, asking: Asking) -> type[Deployment]:
     if asking.batch is not None:
         return InBatches
     flag = "--provider" if entry.provider else "--base-url" if entry.base_url else None
-    row = find_model(entry.name)
-    is_baseline = False
-    if row is None or (row.api is None and row.local is None):
-        # Imports all benchmarks: not for a model of which the table says how it is asked.
-        is_baseline = entry.name in baselines()
-    if is_baseline:
+    if is_baseline(entry.name):
         if flag:
             raise ValueError(
                 f"{flag}: {entry.name} is a baseline and calls no server. Leave {flag} out"
@@ -159,5 +162,6 @@ def _kind_of(entry: ModelEntry, asking: Asking) -> type[Deployment]:
         return InVLMEvalKit
     if entry.name in local_names():
         return Local if asking.serving is None else Served
+    row = find_model(entry.name)
     is_api = row is not None and row.api is not None and row.entry == entry.name
     return AtOpenRouter if is_api else InVLMEvalKit

@@ -21,6 +21,7 @@ from ..models import (
     ModelEntry,
     PricesField,
     chat_model,
+    find_provider,
     header_lines,
     identifying_servers,
     make_endpoints,
@@ -167,6 +168,16 @@ class AtProvider(AtServer):
     """A model at a provider, in its protocol."""
 
     called = "a model at a provider (--provider)"
+
+    def check_options(self) -> None:
+        assert self.entry.provider is not None
+        with naming_model(self.entry):
+            gives_logprobs = find_provider(self.entry.provider).gives_logprobs
+            if self.asking.logprobs and not gives_logprobs:
+                raise ValueError(
+                    f"--logprobs: {self.entry.provider} gives no log-probabilities. Leave it out"
+                )
+        super().check_options()
 
     def servers(self, *, needs_key: bool = True) -> Endpoints:
         assert self.entry.provider is not None
