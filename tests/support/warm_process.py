@@ -18,7 +18,7 @@ from functools import cache
 from importlib import import_module
 from pathlib import Path
 
-OF_A_RUN = ("LMUData", "PRED_FORMAT", "FINDIT_", "PYTEST_")
+OF_A_RUN = ("LMUData", "MMEVAL_ROOT", "PRED_FORMAT", "FINDIT_", "PYTEST_")
 """Beginnings of the variables that may differ from one run to the next: nothing that is imported
 before the fork reads them."""
 

@@ -31,6 +31,7 @@ from ..core import (
     nearest,
     printable_logs,
     program,
+    read_env_file,
 )
 from .command_base import (
     HELP,
@@ -262,6 +263,8 @@ def _run(arguments: list[str]) -> int:
         if not arguments:
             _print_commands()
             return 0
+        for note in read_env_file():
+            print_note(note)
         with ROOT.make_context(program(), arguments) as context:
             try:
                 status: int = ROOT.invoke(context)

@@ -8,6 +8,7 @@ import os
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import click
@@ -15,6 +16,7 @@ import click
 from ..benchmarks.findit import FAMILY_PROMPTS
 from ..core import (
     EXIT_SOME_FAILED,
+    RESULTS_VARIABLE,
     Runner,
     find_runner,
     host_flags,
@@ -85,7 +87,14 @@ _FOR_HOST_MODELS = ("base_url", "key", "timeout", "extra_body")
 @option("--model", "NAME …", f"Models: {MODEL}", multiple=True, shell_complete=complete_models)
 @click.option("--mode", default="all", help="all, infer (ask only) or eval (score only).")
 @option("--limit", "N", "The first N rows of every dataset.", type=int)
-@option("--work-dir", "DIR", "Folder of the results.", type=PATH, default="./outputs")
+@option(
+    "--work-dir",
+    "DIR",
+    "Folder of the results.",
+    type=PATH,
+    default="./outputs",
+    envvar=RESULTS_VARIABLE,
+)
 @switch("--reuse", "Go on from the answers of an earlier run.")
 @option("--judge-args", "JSON", "Settings of datasets, as VLMEvalKit has them.")
 @option("--image-root", "KEY=DIR", "Folder of the images of a dataset (repeatable).", multiple=True)
@@ -112,6 +121,7 @@ def run_command(**values: Any) -> int:
         runner = find_runner(_host_arguments(run))
     host_values = parse_host_flags(runner, run, run_command)
     check_named(run)
+    _note_results_folder(run)
     if options.samples is not None:
         return _run_samples(run)
     budget = Budget(options.max_usd or math.inf)
@@ -166,7 +176,7 @@ def _run(run: RunLine, runner: Runner, deployments: Sequence[Deployment], budget
     if is_verbose() and "--verbose" in flag_names(host_flags(runner.path)):
         arguments.append("--verbose")
     try:
-        run_host(runner, arguments)
+        run_host(runner, arguments, run.work_dir)
     finally:
         end_servers()
     if options.temperature:
@@ -252,6 +262,13 @@ def _sweep(run: RunLine) -> Sweep:
         skip_missing=skips_missing(),
     )
     return with_options(sweep, run.options)
+
+
+def _note_results_folder(run: RunLine) -> None:
+    """Say that ``--work-dir`` was typed beside the variable that names another folder."""
+    named = os.environ.get(RESULTS_VARIABLE)
+    if named and Path(named) != run.work_dir:
+        print_note(f"{RESULTS_VARIABLE}={named} is not used: --work-dir {run.work_dir}")
 
 
 def _set_environment(run: RunLine) -> None:

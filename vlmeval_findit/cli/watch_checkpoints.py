@@ -13,7 +13,14 @@ from pathlib import Path
 
 import click
 
-from ..core import EXIT_INTERRUPTED, EXIT_LIMIT_REACHED, EXIT_SOME_FAILED, as_called, counted
+from ..core import (
+    EXIT_INTERRUPTED,
+    EXIT_LIMIT_REACHED,
+    EXIT_SOME_FAILED,
+    RESULTS_VARIABLE,
+    as_called,
+    counted,
+)
 from ..export import TARGETS, exporter
 from ..leaderboard import curve_table, learning_curves, of_one_scorer
 from ..scoring import RowData, Run, RunError, load_runs, prediction_files
@@ -56,7 +63,14 @@ _TRACKERS = tuple(name for name, target in TARGETS.items() if "project" in targe
     shell_complete=complete_datasets,
 )
 @option("--name", "NAME", "Name of the training [default: that of DIR].")
-@option("--work-dir", "DIR", "Folder of the results.", type=PATH, default=Path("outputs"))
+@option(
+    "--work-dir",
+    "DIR",
+    "Folder of the results.",
+    type=PATH,
+    default=Path("outputs"),
+    envvar=RESULTS_VARIABLE,
+)
 @switch("--once", "Evaluate the checkpoints that are there, and end.")
 @option("--until", "STEP", "End after the checkpoint of this step.", type=int)
 @click.option(

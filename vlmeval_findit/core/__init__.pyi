@@ -155,6 +155,8 @@ from .printable_logs import (
 from .vlmevalkit import (
     Runner as Runner,
     package_folder as package_folder,
+    RESULTS_VARIABLE as RESULTS_VARIABLE,
+    read_env_file as read_env_file,
     host_version as host_version,
     git_revision as git_revision,
     find_runner as find_runner,

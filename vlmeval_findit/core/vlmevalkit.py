@@ -44,6 +44,37 @@ def package_folder() -> Path | None:
     return Path(places[0]) if places else None
 
 
+RESULTS_VARIABLE = "MMEVAL_ROOT"
+"""The environment variable by which VLMEvalKit's runner overrides its ``--work-dir``."""
+
+_OF_ENV_FILE = (RESULTS_VARIABLE, "LMUData", "PRED_FORMAT")
+
+
+def read_env_file() -> list[str]:
+    """Set what VLMEvalKit's ``.env`` says of folders and formats, so that all commands agree.
+
+    Like VLMEvalKit, when it is imported, the file overrides variables. Keys of services are left
+    to VLMEvalKit.
+
+    Returns:
+        A line for each variable whose value is replaced.
+    """
+    folder = package_folder()
+    if folder is None or not (file := folder.parent / ".env").is_file():
+        return []
+    from dotenv import dotenv_values
+
+    values = dotenv_values(file)
+    lines = []
+    for name in _OF_ENV_FILE:
+        stated, before = values.get(name), os.environ.get(name)
+        if stated and stated != before:
+            os.environ[name] = stated
+            if before:
+                lines.append(f"{name}={before} is not used: {file} says {stated}")
+    return lines
+
+
 @cache
 def host_version() -> Mapping[str, str]:
     """Return this VLMEvalKit's distribution and version, or its clone's git revision."""

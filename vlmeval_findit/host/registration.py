@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from ..core import Runner, make_logs_printable
+from ..core import RESULTS_VARIABLE, Runner, make_logs_printable
 from ..engine import Deployment
 from .model_registration import register_models
 
@@ -71,11 +72,12 @@ def made_in_vlmevalkit(deployment: Deployment) -> Deployment:
     return VLMEvalKitModel(deployment.entry, deployment.asking)
 
 
-def run_host(runner: Runner, arguments: Sequence[str]) -> None:
-    """Run a command line."""
+def run_host(runner: Runner, arguments: Sequence[str], work_dir: Path) -> None:
+    """Run a command line; results go to ``work_dir``, whatever variables and ``.env`` say."""
     sys.argv = [str(runner.path), *arguments]
     module = _module(runner.path)
     module.load_env()
+    os.environ[RESULTS_VARIABLE] = str(work_dir)
     if not (runner.path.parent / ".git").exists() and hasattr(module, "githash"):
         # An installed VLMEvalKit has no git revision, and git would complain about it.
         module.githash = lambda *_, **__: "unknown"
