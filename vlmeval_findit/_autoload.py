@@ -19,6 +19,7 @@ class _Waiter:
             "vlmeval.dataset": "register_datasets",
             "vlmeval.config": "register_models",
             "vlmeval.inference": "register_inference",
+            "vlmeval.tools": "register_tools",
         }
 
     def find_spec(self, name, path=None, target=None):

@@ -21,9 +21,11 @@ def register_datasets(dataset_module: ModuleType) -> None:
     import vlmeval.smp
 
     from .datasets import dataset_classes
+    from .prediction_tables import give_tables
     from .runner_reports import listen
 
     listen(vlmeval.smp)
+    give_tables(vlmeval.smp)
     for cls in dataset_classes():
         if cls in dataset_module.DATASET_CLASSES:
             continue
@@ -47,6 +49,13 @@ def register_inference(inference_module: ModuleType) -> None:
         make_logs_printable()
 
 
+def register_tools(tools_module: ModuleType) -> None:
+    """Let VLMEvalKit's command ``vlmutil`` find the prediction files of FindIt's datasets."""
+    from .prediction_tables import scan_findit_files
+
+    scan_findit_files(tools_module)
+
+
 def _is_the_runner(program: ModuleType | None) -> bool:
     """Return whether this process runs VLMEvalKit's runner, not a program that calls it."""
     file = Path(getattr(program, "__file__", None) or "")
@@ -58,10 +67,12 @@ def register() -> None:
     import vlmeval.config
     import vlmeval.dataset
     import vlmeval.inference
+    import vlmeval.tools
 
     register_datasets(vlmeval.dataset)
     register_models(vlmeval.config)
     register_inference(vlmeval.inference)
+    register_tools(vlmeval.tools)
 
 
 def made_in_vlmevalkit(deployment: Deployment) -> Deployment:
