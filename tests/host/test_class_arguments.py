@@ -179,7 +179,7 @@ def test_an_argument_of_a_dataset_acts(
 
 
 @pytest.mark.parametrize(("given", "asked"), [(None, 3), (2, 2), (5, 5)])
-def test_a_limit_of_a_dataset_holds_until_the_runner_has_one(
+def test_a_dataset_limit_holds_until_the_runner_has_one(
     given: int | None, asked: int, server: ChatServer, tmp_path: Path
 ) -> None:
     import vlmeval.api
