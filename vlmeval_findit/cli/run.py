@@ -148,7 +148,8 @@ def run_command(**values: Any) -> int:
 
 def _run(run: RunLine, runner: Runner, deployments: Sequence[Deployment], budget: Budget) -> int:
     """Import VLMEvalKit, compare with what earlier runs recorded, and start its runner."""
-    os.environ.setdefault("PRED_FORMAT", "json")
+    if not run.others:  # VLMEvalKit does not read its own JSON files; FindIt's are JSON anyway
+        os.environ.setdefault("PRED_FORMAT", "json")
     quiet_log(is_quiet())
     make_folders_of_host()
     try:

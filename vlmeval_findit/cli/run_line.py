@@ -201,9 +201,12 @@ def _check_others(run: RunLine) -> None:
                 why = f"unknown setting {key!r}{nearest(key, SETTING_NAMES)}"
                 raise ValueError(f"--judge-args: {why}")
     our_settings(run.settings)
-    if run.others and (run.is_http or run.options.temperature is not None):
-        sampled = run.options.temperature is not None
-        flag = "--temperature" if sampled else "--base-url or --provider"
+    flags = {
+        "--temperature": run.options.temperature is not None,
+        "--system": run.options.system is not None,
+        "--base-url or --provider": run.is_http,
+    }
+    for flag in filter(flags.get, flags if run.others else ()):
         raise ValueError(f"{flag}: run FindIt's datasets and others in separate commands")
     _check_names(run.others)
 

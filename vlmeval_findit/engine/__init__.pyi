@@ -69,6 +69,7 @@ from .deployment import (
 
 from .over_http import (
     policy_of as policy_of,
+    OverHttp as OverHttp,
     AtServer as AtServer,
     AtProvider as AtProvider,
     InBatches as InBatches,

@@ -52,7 +52,10 @@ def baseline_key(baseline: str = "FullImage") -> dict[str, Any]:
 
 
 def describe_local(
-    variant: DatasetVariant, like: str, model_path: str | None = None, **settings: Any
+    variant: DatasetVariant,
+    like: str | None = None,
+    model_path: str | None = None,
+    **settings: Any,
 ) -> Described:
     """Describe a run of a model on this machine; nothing is loaded.
 

@@ -165,7 +165,7 @@ class ServedModel:
         for bounds in (self._bounds(variant), _bounds_of_files(Path(weights))):
             if bounds.min_pixels is not None and bounds.max_pixels is not None:
                 return space_within(space, bounds)
-        if BOUNDS_FIELD not in self.program.fields:
+        if variant.in_boxes and BOUNDS_FIELD not in self.program.fields:
             raise unknown_bounds(self.name, space, f"\n{_type_another(BOUNDS_FIELD)}")
         return usual(variant)  # its error says what to type
 

@@ -8,6 +8,7 @@ empty replies, and records a failed call, which the next run makes again.
 from __future__ import annotations
 
 import math
+import threading
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
@@ -21,8 +22,9 @@ from ..engine import (
     ApiSettings,
     Asking,
     CallOptions,
-    Deployment,
     HttpBackend,
+    HttpService,
+    OverHttp,
     Served,
     api_service,
     api_settings,
@@ -32,16 +34,56 @@ from ..engine import (
     policy_of,
 )
 from ..models import MODELS, Budget, HostMessage, ModelEntry, from_host_message, merged_fields
-from ..protocol import DatasetVariant, Described, parse_record
+from ..protocol import CallResult, DatasetVariant, Described, Message, parse_record
 from ..serving import ServeOptions
 from .baseline_models import RecordedReply, recorded_reply, variant_of
+from .free_questions import FREE_QUESTION, free_message, text_alone
 
 
-class FindItOpenRouter(BaseAPI):  # type: ignore[misc]
+class OverHttpModel(BaseAPI):  # type: ignore[misc]
+    """A model that the engine asks over HTTP; any number of threads may share it."""
+
+    is_api = True
+    INTERLEAVE = True
+    takes_system = True
+    allowed_types = ("text", "image")
+
+    def __init__(self, load: Callable[[], HttpService]) -> None:
+        super().__init__(retry=1, verbose=False)
+        self._load, self._loading = load, threading.Lock()
+        self._loaded: HttpBackend | None = None
+
+    def generate(
+        self, message: HostMessage, dataset: str | None = None, **_: Any
+    ) -> RecordedReply | str:
+        """Return the reply to a message, or a failed call as VLMEvalKit's classes say it.
+
+        To a question that is not FindIt's it is the text alone, else there is a record, too.
+        """
+        variant = variant_of(dataset)
+        if variant is None:
+            return self.generate_inner(message)[1]
+        answer = self._ask(from_host_message(message), variant)
+        text = answer.text if answer.error is None else f"{self.fail_msg} {answer.error}"
+        return recorded_reply(text, parse_record(answer.extra))
+
+    def generate_inner(self, inputs: Any, **_: Any) -> tuple[int, str, str]:
+        """Return the status (0: answered), text and error of a question that is not FindIt's."""
+        answer = self._ask(free_message(inputs), FREE_QUESTION)
+        text = text_alone(answer)
+        return (0 if text == answer.text else -1), text, answer.error or ""
+
+    def _ask(self, message: Message, variant: DatasetVariant) -> CallResult:
+        with self._loading:  # once: it may start servers
+            self._loaded = self._loaded or HttpBackend(self._load)
+            _ = self._loaded.service
+        return self._loaded.ask(message, variant)
+
+
+class FindItOpenRouter(OverHttpModel):
     """A proprietary model through OpenRouter, asked as in the paper's runs.
 
-    Any number of threads may share it; ``service`` makes its calls. The key is OPENROUTER_API_KEY,
-    the URL OPENROUTER_BASE_URL if set.
+    ``service`` makes its calls. The key is OPENROUTER_API_KEY, the URL OPENROUTER_BASE_URL if set.
 
     Args:
         model: any name of a row of the model table that has API facts.
@@ -51,30 +93,15 @@ class FindItOpenRouter(BaseAPI):  # type: ignore[misc]
         ValueError: unknown model or setting, or no key.
     """
 
-    is_api = True
-    INTERLEAVE = True
-    takes_system = True
-    allowed_types = ("text", "image")
-
     def __init__(self, model: str, **settings: Any) -> None:
-        super().__init__(retry=1, verbose=False)
+        super().__init__(lambda: self.service)
         self.service = api_service(model, api_settings(settings))
         self.name = self.service.model.name
-        self._backend = HttpBackend(lambda: self.service)
 
     @classmethod
     def describe(cls, variant: DatasetVariant, model: str, **settings: Any) -> Described:
         """Describe a run with the constructor's arguments; it needs no key."""
         return describe_api(variant, model, **settings)
-
-    def generate(self, message: HostMessage, dataset: str | None = None, **_: Any) -> RecordedReply:
-        """Return the reply to a message, or the record of a failed call.
-
-        Raises ValueError if the dataset is none of FindIt's benchmarks.
-        """
-        answer = self._backend.ask(from_host_message(message), variant_of(dataset))
-        text = answer.text if answer.error is None else f"{self.fail_msg} {answer.error}"
-        return recorded_reply(text, parse_record(answer.extra))
 
 
 def api_models() -> dict[str, Callable[..., Any]]:
@@ -90,7 +117,15 @@ def api_models() -> dict[str, Callable[..., Any]]:
 # --- classes of --config files: the engine asks, as in a sweep ------------------------------------
 
 
-class FindItServer:
+class DeployedModel(OverHttpModel):
+    """A model that answers as a deployment of the engine says (``asked``)."""
+
+    def __init__(self, asked: OverHttp) -> None:
+        super().__init__(asked.service)
+        self.asked = asked
+
+
+class FindItServer(DeployedModel):
     """A model behind OpenAI-compatible servers (``vllm serve``, ``transformers serve`` ...).
 
     Args:
@@ -109,10 +144,10 @@ class FindItServer:
     """
 
     def __init__(self, model: str, base_url: str, **arguments: Any) -> None:
-        self.asked = _at_address(model, base_url=base_url, **arguments)
+        super().__init__(_at_address(model, base_url=base_url, **arguments))
 
 
-class FindItProvider:
+class FindItProvider(DeployedModel):
     """A model at a provider, in the provider's protocol and with the user's key.
 
     Args:
@@ -127,10 +162,10 @@ class FindItProvider:
     """
 
     def __init__(self, model: str, provider: str, **arguments: Any) -> None:
-        self.asked = _at_address(model, provider=provider, **arguments)
+        super().__init__(_at_address(model, provider=provider, **arguments))
 
 
-class FindItServed:
+class FindItServed(DeployedModel):
     """A checkpoint that is started as OpenAI-compatible servers on this machine's GPUs.
 
     Args:
@@ -162,7 +197,7 @@ class FindItServed:
         calls: dict[str, Any] = {name: settings.pop(name) for name in names}
         entry = ModelEntry(model, settings, checkpoint=checkpoint, like=like, space=space)
         asking = replace(_asking(api_settings(calls)), serving=serving, work_dir=Path(work_dir))
-        self.asked = Served(entry, asking)
+        super().__init__(Served(entry, asking))
 
 
 def _at_address(
@@ -177,7 +212,7 @@ def _at_address(
     like: str | None = None,
     headers: Mapping[str, str] | None = None,
     **arguments: Any,
-) -> Deployment:
+) -> OverHttp:
     """Return what answers for a model."""
     api = api_settings(arguments)
     entry = ModelEntry(
@@ -192,6 +227,7 @@ def _at_address(
         headers=headers,
     )
     deployment = deployment_of(entry, replace(_asking(api), key=key))
+    assert isinstance(deployment, OverHttp)
     deployment.check()
     return deployment
 

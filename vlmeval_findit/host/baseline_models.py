@@ -12,6 +12,7 @@ from ..benchmarks import baseline_for, baseline_named, baselines, parse, resembl
 from ..engine import baseline_key, describe_baseline
 from ..models import HostMessage, from_host_message
 from ..protocol import DatasetVariant, Described, ReplyRecord
+from .free_questions import refused_by_baseline
 
 
 def recorded_reply(text: str, record: ReplyRecord) -> RecordedReply:
@@ -48,25 +49,22 @@ class FindItBaseline(FindItModel):
         return baseline_key(baseline)
 
     def generate_inner(self, message: HostMessage, dataset: str | None = None) -> RecordedReply:
-        """Return the reply to a message of a dataset of its benchmark."""
+        """Return the reply to a message of a dataset of its benchmark; ValueError for others."""
         variant = variant_of(dataset)
+        if variant is None:
+            raise refused_by_baseline(self._name)
         row = baseline_for(self._name, variant)
         return recorded_reply(*row.answer(from_host_message(message), variant))
 
 
-def variant_of(dataset: str | None) -> DatasetVariant:
-    """Return the variant that a name means; ValueError if it is not FindIt's."""
+def variant_of(dataset: str | None) -> DatasetVariant | None:
+    """Return the variant that a name means; None if it is not FindIt's.
+
+    Raises ValueError for a name that seems to be FindIt's and is not.
+    """
     if dataset is None or not resembles_dataset_name(dataset):
-        raise ValueError(answers_findit_only("this model", dataset or "another dataset"))
+        return None
     return parse(dataset)
-
-
-def answers_findit_only(model: str, dataset: str) -> str:
-    """Say that a model of FindIt's cannot answer another dataset, and which could."""
-    return (
-        f"{model} answers FindIt's datasets only, and {dataset} is not one of them: ask a model of "
-        "VLMEvalKit's about it, or a server by a class of VLMEvalKit's, as LMDeployAPI"
-    )
 
 
 def models() -> dict[str, Callable[..., Any]]:

@@ -1,5 +1,7 @@
 """A ``--config`` of VLMEvalKit's runner whose keys would be dropped is refused.
 
+So is a checkpoint of which nothing says what model it is.
+
 Of a key that stands twice the runner would read the last, so a model of the file would not be
 asked. Of a dataset's entry it passes the keys that the class knows, and drops others.
 """
@@ -11,8 +13,10 @@ import inspect
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from ..core import EXIT_REFUSED, TextError, mapping, nearest, parse_json, quoted_value, read_text
+from ..models import row_to_run
 
 
 def refuse_dropped_keys() -> None:
@@ -25,10 +29,11 @@ def refuse_dropped_keys() -> None:
 
 
 def check_config(arguments: Sequence[str]) -> None:
-    """Raise a ValueError that names file and key, if a ``--config`` has keys that are dropped.
+    """Raise a ValueError that names file and entry, if a ``--config`` has keys that are dropped.
 
-    These are keys that stand twice, and unknown keys of our datasets. Whatever else is wrong is
-    VLMEvalKit's to say, or our models' when they are made.
+    These are keys that stand twice, and unknown keys of our datasets. Refused, too, are checkpoints
+    of which nothing says what they are: the runner would end before the models behind. Whatever
+    else is wrong is VLMEvalKit's to say, or our models' when they are made.
     """
     parser = argparse.ArgumentParser(add_help=False)
     parser.add_argument("--config")
@@ -44,12 +49,24 @@ def check_config(arguments: Sequence[str]) -> None:
         parse_json(text, unique=True)
     except TextError as error:
         raise ValueError(error.message_for(config)) from None
+    for name, entry in mapping(mapping(values).get("model")).items():
+        try:
+            _check_like(mapping(entry))
+        except ValueError as error:
+            raise ValueError(f"{config}: model.{name}: {error}") from None
     for name, entry in mapping(mapping(values).get("data")).items():
         for key in mapping(entry):
             known = dataset_keys().get(str(entry.get("class")), (key,))
             if key not in ("class", *known):
                 why = f"unknown key {quoted_value(key)}{nearest(key, known)}"
                 raise ValueError(f"{config}: data.{name}: {why}")
+
+
+def _check_like(entry: Mapping[str, Any]) -> None:
+    """Refuse a checkpoint without ``like`` whose files do not decide what it is."""
+    if entry.get("class") == "FindItLocalModel" and entry.get("like") is None:
+        checkpoint = entry.get("model_path")
+        row_to_run(None, checkpoint and str(checkpoint), entry.get("space"))
 
 
 def dataset_keys() -> Mapping[str, Sequence[str]]:

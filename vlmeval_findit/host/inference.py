@@ -41,6 +41,7 @@ from ..engine import (
     LocalBackend,
     ModelStoppedError,
     Output,
+    OverHttp,
     PlannedCalls,
     StoppedError,
     ThreadedBackend,
@@ -55,9 +56,10 @@ from ..models import GenerateClient, find_model, refuse_unreachable, with_logpro
 from ..protocol import CallResult, ModelClient, wants_logprobs
 from ..scoring import CellResult
 from ..storage import RunFiles, check_model_name, write_rows
-from .api import FindItOpenRouter
-from .baseline_models import answers_findit_only
+from .api import DeployedModel, FindItOpenRouter
+from .baseline_models import FindItBaseline
 from .datasets import VariantDataset
+from .free_questions import refused_by_baseline
 from .model_descriptions import Entry, entry_of, entry_of_object, refuse_another_row
 from .model_objects import attributes_of, note_calls
 from .outcomes import OUTCOMES
@@ -106,12 +108,13 @@ def install(inference: ModuleType) -> None:
         dataset = given.arguments["dataset"]
         if not isinstance(dataset, VariantDataset):
             with OUTCOMES.of(str(given.arguments["model_name"]), _name_of(dataset)):
-                _refuse_other_dataset(model, _name_of(dataset))
-            if not isinstance(model, str):
-                attributes_of(model)  # As they are before any call
-            result = in_vlmevalkit(*arguments, **named)
+                asked_model = _model_for_others(given.arguments)
+            if not isinstance(asked_model, str):
+                attributes_of(asked_model)  # As they are before any call
+            given.arguments["model"] = asked_model
+            result = in_vlmevalkit(*given.args, **given.kwargs)
             note_calls(result)
-            return result
+            return model if isinstance(asked_model, DeployedModel) else result
         return _job(given.arguments)
 
     infer_data_job.answers_findit = True  # type: ignore[attr-defined]
@@ -122,12 +125,27 @@ def _name_of(dataset: Any) -> str:
     return str(getattr(dataset, "dataset_name", type(dataset).__name__))
 
 
-def _refuse_other_dataset(model: Any, dataset: str) -> None:
-    """Refuse a model of FindIt's for a dataset that is not FindIt's."""
-    name = model if isinstance(model, str) else type(model).__name__
-    is_ours = hasattr(model, "asked") or hasattr(type(model), "describe")
-    if is_ours or (isinstance(model, str) and entry_of(model).is_findit):
-        raise ValueError(answers_findit_only(name, dataset))
+def _model_for_others(given: Mapping[str, Any]) -> Any:
+    """Return what VLMEvalKit asks about a dataset of its own or a user's: an object, or a name.
+
+    Models of FindIt's are made here where its entry alone would make another: those that the engine
+    asks, and those with what the command line says. Raises ValueError for a baseline.
+    """
+    model, name = given["model"], str(given["model_name"])
+    is_named = isinstance(model, str)
+    if isinstance(model, FindItBaseline) or (is_named and entry_of(name).cls is FindItBaseline):
+        raise refused_by_baseline(name)
+    if not is_named:
+        return model
+    deployment = asked(name)
+    if isinstance(deployment, OverHttp):
+        return DeployedModel(deployment)
+    if not isinstance(deployment, VLMEvalKitModel) or not deployment.made.is_findit:
+        return model
+    arguments = _of_run(deployment.made)
+    if not arguments and not any(part in name for part in _TAKES_VLLM):
+        return model
+    return HostModel(model, name, False, given["dataset"].dump_image).load(arguments)
 
 
 def _job(given: Mapping[str, Any]) -> Any:
@@ -325,8 +343,13 @@ def _make_calls(
         raise SystemExit(EXIT_INTERRUPTED)
 
 
+def _of_run(entry: Entry) -> dict[str, Any]:
+    """Return the arguments of a model that its entry in ``supported_VLM`` lacks."""
+    return {k: v for k, v in entry.arguments.items() if k in ("space", "system_prompt")}
+
+
 def _host_backend(entry: Entry, model: HostModel, threads: int) -> Backend:
-    arguments = {k: v for k, v in entry.arguments.items() if k in ("space", "system_prompt")}
+    arguments = _of_run(entry)
 
     def load() -> ModelClient:
         return GenerateClient(model.load(arguments), runs_here=not entry.is_api)

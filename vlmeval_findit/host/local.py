@@ -9,6 +9,7 @@ from typing import Any
 
 from vlmeval.smp import get_logger
 
+from ..benchmarks import parse
 from ..core import validate
 from ..engine import describe_local, local_on_this_machine
 from ..models import (
@@ -16,6 +17,7 @@ from ..models import (
     LocalCompletion,
     ModelRow,
     RunSettings,
+    answer_from,
     from_host_message,
     load_local,
     local_names,
@@ -24,8 +26,9 @@ from ..models import (
     row_of_checkpoint,
     row_to_run,
 )
-from ..protocol import Answering, DatasetVariant, Described
+from ..protocol import Answering, DatasetVariant, Described, Message
 from .baseline_models import FindItModel, RecordedReply, recorded_reply, variant_of
+from .free_questions import FREE_QUESTION, free_message, text_alone
 
 Maker = Callable[..., Any]
 
@@ -36,18 +39,20 @@ class FindItLocalModel(FindItModel):
     Any number of threads may share it: they are served one after the other.
 
     Args:
-        like: a row of the model table.
+        like: a row of the model table (default: the row that the checkpoint's files decide for).
         model_path: a folder or an identifier (default: the first checkpoint of the row).
         settings: the fields of :class:`..models.local.run_plan.RunSettings`.
 
     Raises:
-        ValueError: an unknown row or setting.
+        ValueError: an unknown row or setting, or no row is known to fit the checkpoint.
         OSError: the checkpoint does not exist.
     """
 
     takes_space = True
 
-    def __init__(self, like: str, model_path: str | None = None, **settings: Any) -> None:
+    def __init__(
+        self, like: str | None = None, model_path: str | None = None, **settings: Any
+    ) -> None:
         super().__init__()
         known, checkpoint = row_to_run(like, model_path, settings.get("space"))
         refuse_missing(checkpoint)
@@ -57,7 +62,11 @@ class FindItLocalModel(FindItModel):
 
     @classmethod
     def describe(
-        cls, variant: DatasetVariant, like: str, model_path: str | None = None, **settings: Any
+        cls,
+        variant: DatasetVariant,
+        like: str | None = None,
+        model_path: str | None = None,
+        **settings: Any,
     ) -> Described:
         """Describe a run with the constructor's arguments; nothing is loaded."""
         return describe_local(variant, like, model_path, **settings)
@@ -71,9 +80,22 @@ class FindItLocalModel(FindItModel):
         """Generate no further token once ``is_stopped`` returns true."""
         self._runner.cancelled_by(is_stopped)
 
-    def generate_inner(self, message: HostMessage, dataset: str | None = None) -> RecordedReply:
-        """Return the reply to one message."""
-        return self.generate_batch([message], variant_of(dataset).name)[0]
+    def generate(self, message: Any, dataset: str | None = None) -> RecordedReply | str:
+        """Return the reply to a message in any form that VLMEvalKit has for it."""
+        if variant_of(dataset) is None:
+            return self.generate_inner(message, dataset)
+        reply: RecordedReply = super().generate(message, dataset)
+        return reply
+
+    def generate_inner(
+        self, message: HostMessage, dataset: str | None = None
+    ) -> RecordedReply | str:
+        """Return the reply to one message: to a question that is not FindIt's, its text alone."""
+        if dataset is not None and variant_of(dataset) is not None:
+            return self.generate_batch([message], dataset)[0]
+        asked = [free_message(message)]
+        (reply,) = self._replies(self._runner.answer_batch, asked, FREE_QUESTION, {})
+        return text_alone(answer_from(reply))
 
     def generate_batch(
         self, messages: Sequence[HostMessage], dataset: str, **how: Any
@@ -83,7 +105,8 @@ class FindItLocalModel(FindItModel):
         With a true ``logprobs`` they record those of their tokens; ``seeds`` are of each message's
         random numbers, if the model samples.
         """
-        return self._replies(self._runner.answer_batch, messages, dataset, how)
+        asked = [*map(from_host_message, messages)]
+        return self._replies(self._runner.answer_batch, asked, parse(dataset), how)
 
     def generate_variants(
         self, messages: Sequence[HostMessage], dataset: str, **how: Any
@@ -92,17 +115,18 @@ class FindItLocalModel(FindItModel):
 
         ``dataset`` is any of their names: they have images and frames in common.
         """
-        return self._replies(self._runner.answer_variants, messages, dataset, how)
+        asked = [*map(from_host_message, messages)]
+        return self._replies(self._runner.answer_variants, asked, parse(dataset), how)
 
     def _replies(
         self,
         ask: Callable[..., Sequence[LocalCompletion]],
-        messages: Sequence[HostMessage],
-        dataset: str,
+        messages: Sequence[Message],
+        variant: DatasetVariant,
         how: Mapping[str, Any],
     ) -> list[RecordedReply]:
         with self._lock:
-            answers = ask([*map(from_host_message, messages)], variant_of(dataset), **how)
+            answers = ask(messages, variant, **how)
             return [recorded_reply(answer.text, answer.recorded) for answer in answers]
 
 

@@ -25,23 +25,50 @@ def _stated_only(variant: DatasetVariant) -> Space:
 ANY_CHECKPOINT = ModelRow("image-text-to-text", r"(?!)", _stated_only, local=LocalFamily({}))
 
 
-def row_to_run(name: str, checkpoint: str | None, space: object) -> tuple[ModelRow, str]:
+def row_to_run(name: str | None, checkpoint: str | None, space: object) -> tuple[ModelRow, str]:
     """Return the row of a name of the model table as a checkpoint fits it, and the checkpoint.
 
     Args:
-        name: of the row.
+        name: of the row (None: the checkpoint's files decide).
         checkpoint: a folder or an identifier (None: the first of the row).
         space: that the user states (None: the row's).
 
     Raises:
-        ValueError: the row is unknown, or the checkpoint contradicts it.
+        ValueError: the row is unknown, the checkpoint contradicts it, or decides for none.
     """
+    if name is None:
+        return _row_of_files(checkpoint, space_stated=space is not None), str(checkpoint)
     row = ANY_CHECKPOINT if name == ANY_CHECKPOINT.name and checkpoint else MODELS.get(name)
     if row is None or row.local is None:
         local = [row.name for row in MODELS.values() if row.local]
         raise ValueError(f"unknown local model {name!r}{nearest(name, local)}")
     checkpoint = checkpoint or next(iter(row.local.checkpoints.values()))
     return fitting(row, checkpoint, space_stated=space is not None), checkpoint
+
+
+def _row_of_files(checkpoint: str | None, *, space_stated: bool) -> ModelRow:
+    """Return the row that a checkpoint's files decide for; ValueError with the choices if none."""
+    local = [row.name for row in MODELS.values() if row.local]
+    if not checkpoint:
+        raise ValueError(f"name a checkpoint ('model_path'), or what it is ('like'): {_or(local)}")
+    refuse_missing(checkpoint)
+    decided = decided_rows(checkpoint)
+    if len(decided) == 1:
+        return decided[0]
+    architecture = architecture_of(checkpoint)
+    if not decided and architecture is not None:
+        _refuse_unloadable(checkpoint, checkpoint, architecture)
+        if space_stated:
+            return ANY_CHECKPOINT
+    what = (
+        "its config.json does not say which model it is" if architecture is None else architecture
+    )
+    choices = [row.name for row in decided] or local
+    raise ValueError(f"{checkpoint}: {what}: name what it is ('like'): {_or(choices)}")
+
+
+def _or(names: list[str]) -> str:
+    return " or ".join([", ".join(names[:-1]), names[-1]]) if len(names) > 1 else "".join(names)
 
 
 def row_of_checkpoint(

@@ -16,6 +16,8 @@ from .prices import TokenPrices
 
 SpaceRule = Callable[[DatasetVariant], Space]
 
+SPACE_WITHOUT_BOXES = Space("grid1000")  # of answers without boxes: images are sent as they are
+
 # By the prompt's output format and whether it has several labels
 Schemes = Mapping[tuple[str, bool], ReplyFormat]
 

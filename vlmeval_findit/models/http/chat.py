@@ -23,7 +23,7 @@ from ...protocol import (
     split_system,
 )
 from ...serving import BOUNDS_FIELD, TEMPLATE_FIELD
-from ..model_row import NO_API, ApiFacts, ModelRow
+from ..model_row import NO_API, SPACE_WITHOUT_BOXES, ApiFacts, ModelRow
 from ..model_settings import space_or_variable
 from ..model_table import MODELS, find_model, known_model, space_options, unknown_space
 from ..prices import TokenPrices
@@ -49,7 +49,6 @@ from .sent_images import (
 TOKEN_LIMITS = ("max_new_tokens", *LIMIT_FIELDS)  # settings that limit a reply's tokens
 # Spaces of pixels as sent, which assume the providers' limit of 4096.
 _SENT_WITHIN_LIMIT = ("pixels", "openai_high", "claude_standard", "claude_highres")
-_SENT_AS_THEY_ARE = Space("grid1000")  # for answers without boxes: neither resized nor recorded
 
 
 @dataclass(frozen=True, slots=True)
@@ -423,7 +422,7 @@ def server_space(
 
     def rule(variant: DatasetVariant) -> Space:
         if not variant.in_boxes:
-            return _SENT_AS_THEY_ARE
+            return SPACE_WITHOUT_BOXES
         if row is None:
             raise unknown_space(model)
         space = row.space(variant)

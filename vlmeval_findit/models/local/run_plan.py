@@ -11,7 +11,7 @@ from ...boxes import Space, SpaceError, stated_space
 from ...core import Config, Count, Name, Number, Values, YesNo, install_command, nearest
 from ...protocol import Answering, DatasetVariant, Described
 from ..adapter import adapter_of, refuse_without_peft
-from ..model_row import LocalFamily, ModelRow, space_within
+from ..model_row import SPACE_WITHOUT_BOXES, LocalFamily, ModelRow, space_within
 from ..revision import base_settings, known_revision
 from .layout import Bounds
 from .machine import choose_placement, this_machine
@@ -71,10 +71,11 @@ def plan_generation(
     try:
         known = space_within(row.space(variant), bounds)
     except SpaceError:
-        if settings.space is None:
+        if settings.space is None and variant.in_boxes:
             raise
-    space = known if settings.space is None else stated_space(settings.space)
-    assert space is not None
+    space = known or SPACE_WITHOUT_BOXES
+    if settings.space is not None:
+        space = stated_space(settings.space)
     return GenerationPlan(
         family=row.local,
         bounds=bounds,
