@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+import pandas
 import pytest
 from chat_server import Answer, Asked, ChatServer, completion, error
 from host_runs import RUN_FINDIT, environment, require_host, run
@@ -14,8 +15,8 @@ from PIL import Image
 from provider_servers import KEY, OPENAI, address
 
 from vlmeval_findit.data import load_dataset
-from vlmeval_findit.engine import HttpService, Served, prompts_of
-from vlmeval_findit.models import Endpoint, to_host_message
+from vlmeval_findit.engine import HttpService, Served, deployment_of, prompts_of
+from vlmeval_findit.models import Endpoint, ModelEntry, to_host_message
 from vlmeval_findit.serving import ServeOptions
 
 pytestmark = pytest.mark.host
@@ -188,7 +189,7 @@ def test_baselines_refuse_what_is_not_findits(dataset: str | None) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("family", ["Qwen3-VL", "Gemma4", "GLM-4.6V", "Qwen3.5-nothink"])
+@pytest.mark.parametrize("family", ["Qwen3-VL", "Gemma 4", "GLM-4.6V", "Qwen3.5-nothink"])
 def test_local_models_answer_any_question(
     family: str, images: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -246,3 +247,65 @@ def test_one_command_asks_localisation_and_perception(tmp_path: Path) -> None:
     (answer,) = load(str(answers))["prediction"]
     assert isinstance(answer, str)
     assert "prediction" not in answer
+
+
+# --- by VLMEvalKit's loop, of a name on the command line ------------------------------------------
+
+
+class OneRow:
+    """A dataset of somebody's with one question."""
+
+    dataset_name = "mcq"
+
+    def __init__(self) -> None:
+        self.data = pandas.DataFrame({"index": [0], "question": ["which?"]})
+
+    def __len__(self) -> int:
+        return len(self.data)
+
+    def build_prompt(self, line: Any) -> list[dict[str, str]]:
+        return [{"type": "text", "value": line["question"]}]
+
+    def dump_image(self, line: Any) -> None: ...
+
+
+def asked_by_name(name: str, folder: Path) -> tuple[Any, list[str]]:
+    """Return what the loop goes on with, and the stored answers."""
+    import vlmeval.inference
+
+    how = {"model_name": name, "dataset": OneRow(), "work_dir": str(folder)}
+    after = vlmeval.inference.infer_data_job(name, **how)
+    (path,) = folder.glob(f"{name}_mcq.xlsx")
+    return after, list(pandas.read_excel(path)["prediction"])
+
+
+def test_the_engine_asks_a_name_that_it_deploys(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from vlmeval_findit.host import preflight
+
+    monkeypatch.delenv("PRED_FORMAT", raising=False)
+    with ChatServer(lambda *_: completion("A")) as server:
+        name = "Deployed-free"
+        entry = ModelEntry(name, base_url=server.url, like="Qwen3-VL")
+        preflight.add_model(deployment_of(entry))
+        assert asked_by_name(name, tmp_path) == (name, ["A"])
+
+
+def test_a_local_model_gets_its_own_arguments_only(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """VLMEvalKit tells models of some names to use vLLM or not."""
+    from vlmeval.vlm import FindItLocalModel
+
+    made: list[dict[str, Any]] = []
+
+    def init(self: Any, **arguments: Any) -> None:
+        made.append(arguments)
+
+    monkeypatch.delenv("PRED_FORMAT", raising=False)
+    monkeypatch.setattr(FindItLocalModel, "__init__", init)
+    monkeypatch.setattr(FindItLocalModel, "generate", lambda self, message, dataset: "A")
+    _, answers = asked_by_name("Qwen2.5-VL-7B", tmp_path)
+    assert answers == ["A"]
+    assert [{*arguments} for arguments in made] == [{"like", "model_path"}]
