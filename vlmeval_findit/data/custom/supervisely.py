@@ -12,7 +12,7 @@ from pathlib import Path, PurePosixPath
 from ...boxes import Corners
 from ...core import Text
 from ...marks import PackedMask
-from ...storage import Size
+from ...storage import ImageFileError, Size, header
 from ..annotated_samples import Samples
 from .annotation_values import PointOfJson, PointsOfJson
 from .collector import Collector, ListedFile, listed_files
@@ -23,6 +23,7 @@ from .reader_options import ReaderOptions
 from .splits import names_a_split
 from .upright_boxes import around_points
 
+_HEAD = 1 << 16  # Bytes of a PNG in which its size stands
 _OF_FILES = frozenset(("description", "name", "customBigData"))
 _OF_OBJECTS = frozenset(
     (
@@ -110,12 +111,11 @@ def _read_object(thing: Node, image: str, size: Size | None, collector: Collecto
 
 def _around_bitmap(bitmap: Node) -> Corners:
     """Return the box around a mask: a compressed PNG, and the pixel that its first one lies on."""
-    from PIL import Image
-
     x, y = bitmap.get("origin", PointOfJson)
     try:
-        data = zlib.decompress(base64.b64decode(bitmap.get("data", Text), validate=True))
-        width, height = Image.open(BytesIO(data)).size
-    except (binascii.Error, zlib.error, OSError) as error:
+        packed = base64.b64decode(bitmap.get("data", Text), validate=True)
+        png = zlib.decompressobj().decompress(packed, _HEAD)
+        width, height = header(BytesIO(png)).size
+    except (binascii.Error, zlib.error, ImageFileError) as error:
         raise bitmap.error(f"data is no bitmap: {error}") from None
     return (x, y, x + width, y + height)
