@@ -14,7 +14,6 @@ from host_runs import RUN_FINDIT, environment, require_host, run
 
 from vlmeval_findit.cli import main
 from vlmeval_findit.core import Runner, read_env_file
-from vlmeval_findit.host import registration, run_host
 
 DATA = "FindIt_Scenes_mini_xyxy_json"
 
@@ -94,6 +93,8 @@ def test_results_of_the_runner_are_where_the_rule_says(
 
 def test_a_typed_folder_overrides_the_file_of_the_runner(monkeypatch: pytest.MonkeyPatch) -> None:
     require_host()
+    from vlmeval_findit.host import registration, run_host
+
     seen = []
     monkeypatch.setattr("sys.argv", ["findit"])
     monkeypatch.setenv("MMEVAL_ROOT", "before")
