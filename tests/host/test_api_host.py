@@ -137,8 +137,9 @@ def test_failed_calls_are_repeated_by_the_next_run(lmu: Path, tmp_path: Path) ->
         failed = sum(text.startswith("Failed to obtain") for text in replies(path).values())
         assert done.returncode == 1, "some calls failed"
         # The first 400 and the first 429 are said, and no other.
-        assert done.stdout.count("WARNING - http_backend.py") == 2, "one line for each status"
-        assert f"FindIt: {MODEL} on {DATA}: {failed} calls failed" in done.stdout
+        for status in ("HTTP 400", "HTTP 429"):
+            assert done.stdout.count(f"/api/v1: {status}") == 2, "once a dataset"
+        assert f"{MODEL} on {DATA}: {failed} calls failed" in done.stdout
         assert 2 <= failed <= 5
         provenance = json.loads(path.with_name(f"{path.stem}_provenance.json").read_text())
         assert provenance["totals"]["failed"] == failed

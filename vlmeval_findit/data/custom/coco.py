@@ -214,8 +214,8 @@ def _file_name(row: CocoImage, path: Path) -> str:
 # Masks that are filled at once
 OBJECTS_AT_ONCE = 100
 
-# Annotations whose ids and boxes are checked at once
-_AT_ONCE = 1000
+# Annotations whose ids and boxes are checked at once: their outlines are in memory, too
+_AT_ONCE = 100
 
 
 class _AnnotationReader:

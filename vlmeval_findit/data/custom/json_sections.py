@@ -14,7 +14,7 @@ from ..annotated_samples import AnnotationError
 from .text_encodings import Decoder
 
 # Bytes that are read at once; an element that is longer is read in larger ones
-_CHUNK = 1 << 20
+_CHUNK = 1 << 18
 
 
 _BLANKS = " \t\r\n"
