@@ -15,7 +15,7 @@ from .backend import Backend
 from .calls import given_key
 from .deployment import CONCURRENT, IN_WORDS, Asking, Deployment, at_its_place
 from .over_http import AtOpenRouter, AtProvider, AtServer, InBatches, refuse_headers
-from .own_models import Baseline, Checkpoint, Local, MadeByHost
+from .own_models import Local, LocalBaseline, LocalCheckpoint, MadeByHost
 from .served_model import Served
 
 log = logging.getLogger(__name__)
@@ -108,9 +108,9 @@ class OnRay(MadeByHost):
 
 # In the order in which messages name them
 KINDS: tuple[type[Deployment], ...] = (
-    Baseline,
+    LocalBaseline,
     Local,
-    Checkpoint,
+    LocalCheckpoint,
     Served,
     OnRay,
     AtOpenRouter,
@@ -153,11 +153,11 @@ def _kind_of(entry: ModelEntry, asking: Asking) -> type[Deployment]:
             raise ValueError(
                 f"{flag}: {entry.name} is a baseline and calls no server. Leave {flag} out"
             )
-        return Baseline
+        return LocalBaseline
     if flag:
         return AtProvider if entry.provider else AtServer
     if entry.checkpoint is not None:
-        return Checkpoint if asking.serving is None else Served
+        return LocalCheckpoint if asking.serving is None else Served
     if may_have_model(entry.name):
         return InVLMEvalKit
     if entry.name in local_names():

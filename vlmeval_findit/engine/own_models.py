@@ -103,7 +103,7 @@ class MadeByHost(Deployment):
         return made.backend()
 
 
-class Baseline(MadeByHost):
+class LocalBaseline(MadeByHost):
     """A model without weights."""
 
     called = "a baseline"
@@ -169,7 +169,7 @@ class Local(MadeByHost):
         return _in_its_space(entry, {"like": row.name, "model_path": checkpoint, **entry.settings})
 
 
-class Checkpoint(Local):
+class LocalCheckpoint(Local):
     """A user's checkpoint on this machine."""
 
     called = "a checkpoint on this machine"
