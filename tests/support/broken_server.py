@@ -95,6 +95,8 @@ def _http(body: bytes, *more: str, status: str = "200 OK", length: int | None = 
         f"HTTP/1.1 {status}",
         "Content-Type: application/json",
         f"Content-Length: {len(body) if length is None else length}",
+        # Without it, a second request could come on this connection while it is being closed.
+        "Connection: close",
         *more,
     ]
     return "\r\n".join([*lines, "", ""]).encode() + body
@@ -190,7 +192,7 @@ LOST: Mapping[str, Write] = {
     "gzip of nothing": _says(lambda body: _gzipped(gzip.compress(b""))),
     "an empty body": _says(lambda body: _http(b"")),
     "an empty body that should be gzip": _says(lambda body: _gzipped(b"")),
-    "status 204": _says(lambda body: b"HTTP/1.1 204 No Content\r\n\r\n"),
+    "status 204": _says(lambda body: b"HTTP/1.1 204 No Content\r\nConnection: close\r\n\r\n"),
     "half of the JSON": _says(lambda body: _http(body[: len(body) // 2])),
     "a page": _says(lambda body: _http(b"<html>upstream fell over</html>")),
     **{
