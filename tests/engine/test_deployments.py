@@ -45,6 +45,7 @@ def recorded(described: Described) -> Any:
     server = answering["server"]
     if server is not None:
         answering["server"] = server.split()[0]  # without the version that is installed
+    del answering["headers"]  # they were not recorded
     return plain({"answering": answering, "space": described.space, "known": described.known})
 
 

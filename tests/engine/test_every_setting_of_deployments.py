@@ -233,10 +233,8 @@ def acts(deployment: Deployment) -> list[Any]:
     """Return all by which answers, costs, or how they are asked for, depend on an entry."""
     chat = deployment.chat
     prompt = deployment.entry.prompt
-    servers = getattr(deployment, "servers", None)
-    headers = [each.headers for each in servers(needs_key=False)] if servers else []
     resources = deployment.entry.resources if isinstance(deployment, MadeByHost) else {}
-    return [seen_of(deployment), chat and chat.prices, prompt, headers, resources]
+    return [seen_of(deployment), chat and chat.prices, prompt, resources]
 
 
 @pytest.mark.parametrize("called", OF_KINDS)

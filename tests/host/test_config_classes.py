@@ -72,3 +72,12 @@ def test_every_setting_has_a_row() -> None:
 def test_two_temperatures_are_refused() -> None:
     with pytest.raises(ValueError, match=r"temperature: 0.2 is given, but FindIt sends 0.7"):
         made("FindItServer", temperature=0.7, extra_body={"temperature": 0.2})
+
+
+@pytest.mark.parametrize("kind", ["FindItServer", "FindItProvider"])
+def test_headers_are_part_of_who_answers(kind: str) -> None:
+    stated = made(kind, headers={"X-Team": "a", "x-api-key": "k"})
+    recorded = stated.describe(VARIANT).answering.headers
+    assert recorded is not None
+    assert recorded["x-team"] == "a"
+    assert recorded["x-api-key"].startswith("sha256:")

@@ -133,6 +133,7 @@ from .redaction import (
     HIDDEN as HIDDEN,
     remember as remember,
     is_secret_name as is_secret_name,
+    is_secret_header as is_secret_header,
     secret_field as secret_field,
     without_credentials as without_credentials,
     Secrets as Secrets,

@@ -34,6 +34,13 @@ _OF_FIELDS = re.compile(
     r"^key$|authori[sz]ation|bearer|cookie|credential|^headers?$|_headers$", re.IGNORECASE
 )
 
+# Words in the name of a header, or of a parameter of an address, that holds a secret
+_OF_HEADERS = re.compile(
+    r"(?<!port)key|token|secret|passw|pwd|cookie|session|credential|bearer|jwt|authoriz|authentic"
+    r"|(?:^|[-_.])(?:auth|sig|signature)(?:$|[-_.])|^code$",
+    re.IGNORECASE,
+)
+
 # Tokens of a tokenizer's vocabulary, and what services call the name of a cached prompt
 _NO_SECRET = re.compile(
     "cache_?key$|(?:bos|eos|pad|unk|sep|cls|mask|image|img|video|audio|start|end|stop|think|special|prompt)"
@@ -54,7 +61,7 @@ def remember(*secrets: str) -> None:
 
 
 def is_secret_name(name: str) -> bool:
-    """Return whether a field, an argument or a header of this name holds a secret.
+    """Return whether a field or an argument of this name holds a secret.
 
     >>> [is_secret_name(name) for name in ("api_key", "Authorization", "max_tokens", "eos_token")]
     [True, True, False, False]
@@ -62,6 +69,15 @@ def is_secret_name(name: str) -> bool:
     if _NO_SECRET.search(name):
         return False
     return bool(_NAMES.search(name) or _OF_FIELDS.search(name))
+
+
+def is_secret_header(name: str) -> bool:
+    """Return whether a header, or a parameter of an address, of this name may hold a secret.
+
+    >>> [is_secret_header(name) for name in ("api-key", "Helicone-Auth", "x-portkey-provider")]
+    [True, True, False]
+    """
+    return bool(_OF_HEADERS.search(name))
 
 
 def secret_field(value: Any) -> str | None:

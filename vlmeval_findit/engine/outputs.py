@@ -11,6 +11,8 @@ from ..benchmarks import benchmark_of
 from ..boxes import SpaceError
 from ..models import find_model, settings_of_model, space_source
 from ..protocol import (
+    HEADER,
+    HEADERS_KEY,
     IMAGES_KEY,
     MADE_WITH,
     NOT_SET,
@@ -179,6 +181,10 @@ def _other_answers(
     return [conflict for conflict in conflicts.values() if not _was_forced(conflict, run)]
 
 
+# What is compared name by name, and how messages begin about one of its names
+_NAMED_VALUES = {MADE_WITH: SETTING, HEADERS_KEY: HEADER}
+
+
 def _compared(
     made_by: Mapping[str, Any], ours: Mapping[str, Any]
 ) -> Iterator[tuple[str, Any, Any]]:
@@ -186,9 +192,10 @@ def _compared(
     for field in made_by.keys() & ours.keys():
         before = made_by[field]
         now = ours[field]
-        if field == MADE_WITH:
+        if field in _NAMED_VALUES:
             for name in dict.fromkeys((*before, *now)):
-                yield f"{SETTING}{name}", before.get(name, NOT_SET), now.get(name, NOT_SET)
+                what = f"{_NAMED_VALUES[field]}{name}"
+                yield what, before.get(name, NOT_SET), now.get(name, NOT_SET)
         elif None not in (before, now):
             yield field, before, now
 

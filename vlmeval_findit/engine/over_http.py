@@ -17,16 +17,21 @@ from ..models import (
     BatchKind,
     Budget,
     ChatModel,
+    Endpoint,
     Endpoints,
     ModelEntry,
     PricesField,
     chat_model,
     find_provider,
     header_lines,
+    headers_to,
     identifying_servers,
+    joined_headers,
     make_endpoints,
     model_key,
     provider_endpoints,
+    recorded_headers,
+    server_headers,
     token_limit,
     urls_of,
     with_logprobs,
@@ -109,7 +114,9 @@ class AtServer(OverHttp):
             # Imported late: it imports the standard library's HTTP client.
             from ..models import refuse_unknown_proxies
 
-            refuse_unknown_proxies(servers() if isinstance(servers, AddressFile) else servers)
+            now = servers() if isinstance(servers, AddressFile) else servers
+            refuse_unknown_proxies(now)
+            self._refuse_unsent_key(now)
             chat = self.chat
             if not math.isinf(self.asking.budget.limit):
                 chat.check_limit(self._that_may_state_costs(servers))
@@ -135,6 +142,13 @@ class AtServer(OverHttp):
                 "if it is a field of the server's requests"
             )
 
+    def _refuse_unsent_key(self, servers: Sequence[Endpoint]) -> None:
+        """Refuse a key in whose place a header is sent."""
+        key = self.asking.key or ""
+        for sent in map(headers_to, servers if key else ()):
+            if sent and not any(key in value for value in sent.values()):
+                raise ValueError("--key has no effect: a header has its place. Leave one out")
+
     def _that_may_state_costs(self, servers: Endpoints) -> Sequence[Any]:
         return identifying_servers(servers)
 
@@ -145,7 +159,9 @@ class AtServer(OverHttp):
     def describe(self, variant: DatasetVariant) -> Described:
         with naming_model(self.entry):
             servers = self.servers(needs_key=False)
-            return self.chat.describe(variant, identifying_servers(servers))
+            described = self.chat.describe(variant, identifying_servers(servers))
+            answering = replace(described.answering, headers=recorded_headers(self.headers))
+            return described._replace(answering=answering)
 
     def service(self) -> HttpService:
         from .http_backend import HttpService
@@ -155,8 +171,13 @@ class AtServer(OverHttp):
         return HttpService(self.chat, self.servers(), *how)
 
     @property
+    def headers(self) -> Mapping[str, str]:
+        """The headers that the user states of every request, whose values may be secrets."""
+        return server_headers(self._headers)
+
+    @property
     def _headers(self) -> dict[str, str]:
-        return {**header_lines(self.asking.headers), **(self.entry.headers or {})}
+        return joined_headers(self.asking.headers, self.entry.headers)
 
     def servers(self, *, needs_key: bool = True) -> Endpoints:
         """Return its servers; ``needs_key``: refuse a provider without a key."""
@@ -178,6 +199,10 @@ class AtProvider(AtServer):
                     f"--logprobs: {self.entry.provider} gives no log-probabilities. Leave it out"
                 )
         super().check_options()
+
+    @property
+    def headers(self) -> Mapping[str, str]:
+        return self._headers
 
     def servers(self, *, needs_key: bool = True) -> Endpoints:
         assert self.entry.provider is not None
@@ -233,9 +258,18 @@ class InBatches(AtServer):
                 )
         return super().describe(variant)
 
+    @property
+    def _one_by_one(self) -> AtServer:
+        """The same model, as it is asked without batches."""
+        kind = AtProvider if self.entry.provider is not None else AtServer
+        return kind(self.entry, self.asking)
+
+    @property
+    def headers(self) -> Mapping[str, str]:
+        return self._one_by_one.headers
+
     def servers(self, *, needs_key: bool = True) -> Endpoints:
-        where = AtProvider if self.entry.provider is not None else AtServer
-        return where(self.entry, self.asking).servers(needs_key=needs_key)
+        return self._one_by_one.servers(needs_key=needs_key)
 
     def backend(self) -> Backend:
         return BatchBackend(self._service_of_batches, self.asking.calls.poll)

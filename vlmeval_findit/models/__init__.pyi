@@ -186,9 +186,15 @@ from .http.addresses import (
     AddressFile as AddressFile,
     Endpoints as Endpoints,
     identifying_servers as identifying_servers,
-    header_lines as header_lines,
     make_endpoints as make_endpoints,
     provider_endpoints as provider_endpoints,
+)
+
+from .http.stated_headers import (
+    header_lines as header_lines,
+    joined_headers as joined_headers,
+    server_headers as server_headers,
+    recorded_headers as recorded_headers,
 )
 
 from .http.endpoint import (
@@ -269,6 +275,7 @@ from .http.providers.provider_table import (
     OPENROUTER as OPENROUTER,
     PROVIDERS as PROVIDERS,
     find_provider as find_provider,
+    headers_to as headers_to,
 )
 
 from .http.providers.anthropic_messages import (

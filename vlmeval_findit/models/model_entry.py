@@ -109,7 +109,7 @@ class ModelEntry(Config):
     prices: PricesField | None = None  # if the model table has none
     system: Name | None = None  # file with a system text
     prompt_template: Name | None = None  # file with a template of the request
-    # Sent with every request, recorded nowhere
+    # Sent with every request, and recorded: of what may be a secret a hash
     headers: Mapping[Text, Annotated[str, Expected("a text", secret=True, strict=True)]] | None = (
         field(default=None, repr=False)
     )

@@ -17,6 +17,7 @@ from .choices import SPACE_SETTING
 from .dataset_variant import AnyDataset, DatasetVariant, rows_text
 from .identity import (
     ATTRIBUTE,
+    HEADER,
     NOT_SET,
     PLUGIN,
     SETTING,
@@ -71,7 +72,7 @@ def identity_conflicts(recorded: Identity, now: Identity) -> list[IdentityConfli
         if not _is_compared(what, recorded.answering, now.answering):
             continue
         # What only one record sets is a difference; any other value that is missing is not known.
-        missing = NOT_SET if what.startswith((SETTING, ATTRIBUTE, PLUGIN)) else None
+        missing = NOT_SET if what.startswith((SETTING, HEADER, ATTRIBUTE, PLUGIN)) else None
         old = before.get(what, missing)
         new = after.get(what, missing)
         if None not in (old, new) and _plain(old) != _plain(new):
@@ -92,6 +93,8 @@ def _is_compared(what: str, before: Answering, now: Answering) -> bool:
     if what.startswith(SETTING):
         has_effect = what.removeprefix(SETTING) not in WITHOUT_EFFECT
         return has_effect and None not in (before.kind, now.kind)
+    if what.startswith(HEADER):
+        return None not in (before.headers, now.headers)
     if what.startswith(ATTRIBUTE):
         return None not in (before.attributes, now.attributes)
     return True

@@ -26,7 +26,9 @@ SOURCE_KEY = "source of the class"  # Key in :meth:`Identity.compared`
 IMAGES_KEY = "images"  # Key in :attr:`Identity.made_by`
 ROW_KEY = "row of the model table"  # Key in :meth:`Identity.compared`
 MADE_WITH = "settings"  # Key in :attr:`Identity.made_by`
+HEADERS_KEY = "headers"  # Key in :attr:`Identity.made_by`
 SETTING = "setting "  # Prefix of keys in :meth:`Identity.compared`
+HEADER = "header "  # Prefix of keys in :meth:`Identity.compared`
 ATTRIBUTE = "attribute "  # Prefix of keys in :meth:`Identity.compared`
 # Settings that runs of 1.0 recorded, and on which no answer depends
 WITHOUT_EFFECT = ("retry", "timeout", "verbose", "wait")
@@ -51,6 +53,9 @@ class Answering(Config):
     checkpoint: Text | None = None  # Folder or identifier
     revision: Text | None = None  # Its commit, or a hash of its files
     endpoint: Text | None = None  # Address of a service
+    # Headers that the user states of every request, by name: values, or hashes of secrets.  None:
+    # it is asked without HTTP, or by a version that recorded none
+    headers: Mapping[Text, Text] | None = None
     server: Text | None = None  # Program that serves it on this machine, with its version if known
     settings: Values = field(default_factory=dict)  # All else that was set
     source: Text | None = None  # Hash of the files of a class of another package
@@ -159,6 +164,8 @@ class Identity(Config):
         if who.attributes:
             shown = json.dumps(who.attributes, sort_keys=True, default=str)
             values["attributes"] = hashlib.sha256(shown.encode()).hexdigest()[:12]
+        if who.headers is not None:
+            values[HEADERS_KEY] = dict(who.headers)
         if who.kind is not None and not who.in_vlmevalkit:  # Else keys have all arguments
             values[MADE_WITH] = _of_answers(who.settings)
         if who.runs_here:
@@ -189,6 +196,7 @@ class Identity(Config):
         values |= {f"{what} of the questions": how for what, how in self.resolved_options.items()}
         if who.kind is not None:
             values |= {f"{SETTING}{name}": value for name, value in who.settings.items()}
+        values |= {f"{HEADER}{name}": value for name, value in (who.headers or {}).items()}
         for name, value in (who.attributes or {}).items():
             # Of an object None is a value like others.
             values[f"{ATTRIBUTE}{name}"] = "None" if value is None else value

@@ -98,6 +98,7 @@ class WhoAnswered:
     program: Text | None = None  # That serves it
     served: Text | None = None  # The checkpoint that a server says it serves
     settings: Values = field(default_factory=dict)
+    headers: Mapping[Text, Text] = field(default_factory=dict)
     named: tuple[Text, ...] = ()  # As the replies name it
 
 
@@ -298,6 +299,7 @@ def _who(
         revision=answering.revision,
         program=answering.server,
         settings=answering.settings,
+        headers=answering.headers or {},
         named=tuple(model.name for model in models),
     )
     if program is None:

@@ -198,6 +198,8 @@ def _conditions_of_run(run: StoredRun) -> Iterator[tuple[str, str]]:
     yield "model in the replies", ", ".join(who.named)
     for name, value in who.settings.items():
         yield f"setting {name}", plain_value(value)
+    for name, value in who.headers.items():
+        yield f"header {name}", plain_value(value)
     for name, version in run.versions.items():
         yield name, version
     yield "failed calls", str(run.failed)

@@ -33,6 +33,8 @@ def identity_values(run: Identity) -> dict[str, Any]:
     for name in ("server", "attributes"):
         if not values["answering"][name]:
             del values["answering"][name]
+    if values["answering"]["headers"] is None:
+        del values["answering"]["headers"]
     return values
 
 

@@ -5,20 +5,17 @@ from __future__ import annotations
 import logging
 import os
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from ...core import parse_json, read_text
+from ...core import read_text
 from .endpoint import Endpoint
 from .providers.provider_table import Provider, find_provider
+from .stated_headers import Headers, header_lines, server_headers
 
 log = logging.getLogger(__name__)
-
-HEADERS_VARIABLE = "FINDIT_SERVER_HEADERS"
-
-Headers = Sequence[str] | Mapping[str, str]  # ``NAME: VALUE`` lines, or by name
 
 
 class AddressFile:
@@ -67,27 +64,6 @@ Endpoints = Sequence[Endpoint] | AddressFile  # fixed, or those of a file
 def identifying_servers(servers: Endpoints) -> Sequence[Endpoint]:
     """Return the servers that identify a run: not those of a followed file."""
     return () if isinstance(servers, AddressFile) else servers
-
-
-def header_lines(given: Headers) -> dict[str, str]:
-    """Return headers by name; ValueError for an invalid line hides its value."""
-    if isinstance(given, Mapping):
-        return dict(given)
-    lines = [line.partition(":") for line in given]
-    if not all(colon and name.strip() for name, colon, _ in lines):
-        raise ValueError("--header should be 'NAME: VALUE'")
-    return {name.strip(): value.strip() for name, _, value in lines}
-
-
-def server_headers(given: Headers = ()) -> dict[str, str]:
-    """Return the headers of servers: the environment's, overridden by ``given``."""
-    try:
-        headers = parse_json(os.environ.get(HEADERS_VARIABLE) or "{}")
-    except ValueError:
-        headers = None
-    if not isinstance(headers, dict):
-        raise ValueError(f'{HEADERS_VARIABLE} should be a JSON object, as {{"api-key": "…"}}')
-    return {**headers, **header_lines(given)}
 
 
 def make_endpoints(

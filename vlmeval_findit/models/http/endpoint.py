@@ -9,16 +9,10 @@ from types import MappingProxyType
 from typing import Any
 from urllib.parse import SplitResult, parse_qsl, urlsplit, urlunsplit
 
-from ...core import remember
+from ...core import is_secret_header, remember
 
 LIMIT_FIELDS = ("max_tokens", "max_completion_tokens")  # of the reply's token limit, by service
 _OPENAI = "api.openai.com"
-# Headers and URL parameters whose values are secrets
-_CREDENTIAL = re.compile(
-    r"key$|token$|secret|passw|cookie|session|credential|authoriz|authentic"
-    r"|(?:^|[-_.])(?:auth|sig|signature)(?:$|[-_.])|^code$",
-    re.IGNORECASE,
-)
 
 
 def limit_in(body: Mapping[str, Any]) -> int:
@@ -59,10 +53,10 @@ class Endpoint:
                 raise ValueError(
                     f"the header {name!r} contains characters that headers do not have"
                 )
-            if _CREDENTIAL.search(name):
+            if is_secret_header(name):
                 words = value.replace(";", " ").split()
                 remember(value, *(words[1:] or words), *(each.partition("=")[2] for each in words))
-        remember(*(value for name, value in parse_qsl(parts.query) if _CREDENTIAL.search(name)))
+        remember(*(value for name, value in parse_qsl(parts.query) if is_secret_header(name)))
 
     def __repr__(self) -> str:
         return f"Endpoint({self.name!r})"

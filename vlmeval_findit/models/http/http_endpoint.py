@@ -18,7 +18,7 @@ from ..first_failures import FirstFailures
 from .client import HttpClient, HttpRequest
 from .completion import CallError
 from .endpoint import Endpoint
-from .providers.provider_table import OPENAI_CHAT, Chat, WireFormat, find_provider
+from .providers.provider_table import OPENAI_CHAT, Chat, WireFormat, find_provider, headers_to
 from .response_verdict import WEB_PAGE, object_in
 from .schema import SchemaCheck
 from .sent_images import SentImage, json_pieces
@@ -56,7 +56,7 @@ class HttpEndpoint:
         }
         self._provider = find_provider(endpoint.provider) if endpoint.provider else None
         self._chat = self._provider.chat if self._provider else OPENAI_CHAT
-        self._headers = self._chat.headers(endpoint) if isinstance(self._chat, WireFormat) else {}
+        self._headers = headers_to(endpoint)
         self._url_for = cache(self._address_for)
 
     async def reply(

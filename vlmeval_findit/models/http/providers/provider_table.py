@@ -131,6 +131,12 @@ PROVIDERS: PluginTable[Provider] = PluginTable(
 )
 
 
+def headers_to(endpoint: Endpoint) -> Mapping[str, str]:
+    """Return the headers of requests to an endpoint; none if a function of a plug-in sends them."""
+    chat = find_provider(endpoint.provider).chat if endpoint.provider else OPENAI_CHAT
+    return chat.headers(endpoint) if isinstance(chat, WireFormat) else {}
+
+
 def find_provider(name: str) -> Provider:
     """Return the row of a provider, or raise ValueError."""
     if name not in PROVIDERS:
