@@ -30,7 +30,7 @@ from simulated import (
     true_values,
 )
 
-from vlmeval_findit.statistics import Estimate, mean
+from vlmeval_findit.statistics import Estimate, mean_of_estimates
 
 PICTURES = (12, 40, 200, 1000)
 RATES = (0.98, 0.6, 0.0)
@@ -217,7 +217,9 @@ def test_intervals_of_means_of_every_metric(times: int, within: Judge) -> None:
         generator = np.random.default_rng(seed)
         draws = draws_of(times, [Pictures(images, 0.5)] * len(models))
         runs = (
-            mean([each.estimate(generator, images, f"{at} ") for at, each in enumerate(models)])
+            mean_of_estimates(
+                [each.estimate(generator, images, f"{at} ") for at, each in enumerate(models)]
+            )
             for _ in range(draws)
         )
         measured = coverage_of(runs, truth)

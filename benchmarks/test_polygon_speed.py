@@ -12,7 +12,7 @@ from time import process_time
 import numpy as np
 import pytest
 
-from vlmeval_findit.data import OBJECTS_AT_ONCE, Outlines, fill_all, segmentation_of_coco
+from vlmeval_findit.data import OBJECTS_AT_ONCE, Outlines, fill_outlines, segmentation_of_coco
 
 SIZE = (640, 480)
 OBJECTS = 2000
@@ -58,7 +58,7 @@ def test_polygons_take_at_most_twice_the_time_of_pycocotools(benchmark, points: 
         for first in range(0, OBJECTS, OBJECTS_AT_ONCE):
             several = polygons[first : first + OBJECTS_AT_ONCE]
             stated = [segmentation_of_coco([polygon], SIZE, "a.json") for polygon in several]
-            fill_all([each for each in stated if isinstance(each, Outlines)])
+            fill_outlines([each for each in stated if isinstance(each, Outlines)])
 
     ratio = ratio_of(ours, theirs)
     benchmark.extra_info["times as long as pycocotools"] = round(ratio, 2)

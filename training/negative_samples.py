@@ -30,7 +30,7 @@ from training.samples import (
 from training.scenes import Scene, clip, scene, shot
 from vlmeval_findit.benchmarks.findit import FindItVariant
 from vlmeval_findit.boxes import PLURAL_KEYS, BoxToWrite, ReplyFormat, write
-from vlmeval_findit.data import SHAPES, SHOT_SIZE, Look, Rng, look, pick
+from vlmeval_findit.data import SHAPES, SHOT_SIZE, Look, Rng, draw_look, draw_name
 
 _STREAM = 16  # The stream of random numbers of these samples; scenes use others
 
@@ -96,7 +96,7 @@ def negative_clip_sample(seed: int, turns: int, shares: Shares, frames: int, siz
     drawn = []
     for _ in range(turns):
         variant = draw_variant(rng, shares, "Scenes_video", frames=frames)
-        name = pick(rng, absent) if absent and rng.randint(8) == 0 else label(rng)
+        name = draw_name(rng, absent) if absent and rng.randint(8) == 0 else label(rng)
         drawn.append(_turn_of_nothing(name, variant, shown[0], shares.units))
     return Sample(shown, opening("Scenes_video", frames), tuple(drawn))
 
@@ -139,7 +139,7 @@ def _turn_of_nothing(name: str, variant: FindItVariant, shown: Scene, units: Uni
 def _other_look(rng: Rng, shown: Scene) -> Look:
     """Return a look that no object of an image has."""
     while True:
-        other = look(rng)
+        other = draw_look(rng)
         if all(thing.look != other for thing in shown.things):
             return other
 
@@ -153,9 +153,9 @@ def _question(rng: Rng, shown: Scene, task: str) -> PosedQuestion:
         return _several(rng, shown, absent)
     is_known = bool(absent) and rng.randint(8) == 0
     if task == "detection":
-        return PosedQuestion(pick(rng, absent) if is_known else label(rng), ())
+        return PosedQuestion(draw_name(rng, absent) if is_known else label(rng), ())
     if is_known:
-        return PosedQuestion(of_a_shape(rng, pick(rng, absent)), ())
+        return PosedQuestion(of_a_shape(rng, draw_name(rng, absent)), ())
     return PosedQuestion(expression(rng), ())
 
 
@@ -164,7 +164,7 @@ def _several(rng: Rng, shown: Scene, absent: Sequence[str]) -> PosedQuestion:
     most = _MOST_LABELS // 2 if rng.randint(3) else _MOST_LABELS
     names = labels(rng, 1 + rng.randint(most))
     if absent and rng.randint(5) == 0:
-        names[-1] = pick(rng, absent)
+        names[-1] = draw_name(rng, absent)
     present = sorted({thing.look.shape for thing in shown.things})
     if present and rng.randint(2):
         for _ in range(1 + rng.randint(len(present))):

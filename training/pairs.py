@@ -25,9 +25,9 @@ from vlmeval_findit.data import (
     ObjectPlacement,
     Placed,
     Rng,
+    draw_name,
     paint_all,
     pair_stream,
-    pick,
 )
 from vlmeval_findit.data.rendered import scene_drawing as drawing
 
@@ -98,7 +98,7 @@ def scene_pair(seed: int, size: tuple[int, int] | None = None) -> ScenePair:
     'a large striped red ring at the lower left; a large striped green triangle at the right'
     """
     rng, frame = pair_stream(seed)
-    attribute = pick(rng, CHANGES)
+    attribute = draw_name(rng, CHANGES)
     frame = frame if size is None else size
     background = drawing.background(rng, *frame)
     objects, changed = _objects_and_changed(rng, frame, CHANGES[attribute])
@@ -119,7 +119,7 @@ def _placed(thing: _Object) -> Placed:
 
 def attribute_of(seed: int) -> str:
     """Return the attribute in which the pair of a seed differs, without painting it."""
-    return pick(pair_stream(seed)[0], CHANGES)
+    return draw_name(pair_stream(seed)[0], CHANGES)
 
 
 # --- captions -------------------------------------------------------------------------------------
@@ -207,7 +207,7 @@ CHANGES: dict[str, Change] = {
 
 
 def _other(rng: Rng, names: Iterable[str], old: str) -> str:
-    return pick(rng, [name for name in names if name != old])
+    return draw_name(rng, [name for name in names if name != old])
 
 
 # --- placing and painting -------------------------------------------------------------------------
@@ -232,8 +232,8 @@ def _objects_and_changed(
 
 
 def _any_object(rng: Rng, frame: tuple[int, int]) -> _Object:
-    look = Look(pick(rng, SHAPES), pick(rng, COLOURS), pick(rng, TEXTURES))
-    size = pick(rng, HALF_SIZES)
+    look = Look(draw_name(rng, SHAPES), draw_name(rng, COLOURS), draw_name(rng, TEXTURES))
+    size = draw_name(rng, HALF_SIZES)
     place = _anywhere(rng, frame, rng.uniform(*HALF_SIZES[size]))
     return _Object(look, size, place, rng.randint(2**31 - 1))
 

@@ -23,7 +23,7 @@ from vlmeval_findit.data import (
     Look,
     Rng,
     Stream,
-    pick,
+    draw_name,
     rng_of,
 )
 
@@ -46,7 +46,7 @@ class PosedQuestion(NamedTuple):
 
 def detection(rng: Rng, scene: Scene) -> PosedQuestion:
     """Ask for every object of one shape that is there."""
-    shape = pick(rng, sorted({thing.look.shape for thing in scene.things}))
+    shape = draw_name(rng, sorted({thing.look.shape for thing in scene.things}))
     return PosedQuestion(shape, tuple(t.box for t in scene.things if t.look.shape == shape))
 
 
@@ -56,7 +56,7 @@ def several(rng: Rng, scene: Scene) -> PosedQuestion:
     absent = [shape for shape in SHAPES if shape not in present]
     shapes = shuffled(rng, present)[: max(2, rng.randint(len(present)) + 1)]
     if rng.randint(4) == 0 or len(shapes) == 1:
-        shapes = shuffled(rng, [*shapes, pick(rng, absent)])
+        shapes = shuffled(rng, [*shapes, draw_name(rng, absent)])
     things: list[Thing] = []
     for shape in shapes:
         things += [thing for thing in scene.things if thing.look.shape == shape]
@@ -99,7 +99,7 @@ def referring(rng: Rng, scene: Scene) -> PosedQuestion | None:
     if by_relation and (rng.randint(5) < 2 or not by_attribute):
         words = by_relation[rng.randint(len(by_relation))]
         if rng.randint(2):
-            words = f"{ATTRIBUTES[pick(rng, [*ATTRIBUTES])](target)} {words}"
+            words = f"{ATTRIBUTES[draw_name(rng, [*ATTRIBUTES])](target)} {words}"
     elif by_attribute:
         words = by_attribute[rng.randint(len(by_attribute))]
     else:
@@ -150,9 +150,9 @@ def described(rng: Rng, scene: Scene) -> PosedQuestion:
         values = {name: value_of(thing) for name, value_of in ATTRIBUTES.items()}
         shape = thing.look.shape
     else:
-        values = {"size": pick(rng, HALF_SIZES), "texture": pick(rng, TEXTURES)}
-        values["colour"] = pick(rng, COLOURS)
-        shape = pick(rng, SHAPES)
+        values = {"size": draw_name(rng, HALF_SIZES), "texture": draw_name(rng, TEXTURES)}
+        values["colour"] = draw_name(rng, COLOURS)
+        shape = draw_name(rng, SHAPES)
     named = shuffled(rng, [*ATTRIBUTES])[: 1 + rng.randint(2)]
     adjectives = [values[name] for name in ATTRIBUTES if name in named]
     noun = shape if rng.randint(2) else ANY_SHAPE
@@ -179,7 +179,7 @@ def instance(rng: Rng, scene: Scene) -> tuple[PosedQuestion, Look] | None:
 def in_clip(rng: Rng, frames: Sequence[Scene]) -> tuple[PosedQuestion, tuple[int, ...]]:
     """Ask for every object of one shape in every frame; also return each box's frame, from 0."""
     things = chain.from_iterable(frame.things for frame in frames)
-    shape = pick(rng, sorted({thing.look.shape for thing in things}))
+    shape = draw_name(rng, sorted({thing.look.shape for thing in things}))
     boxes: list[Corners] = []
     numbers: list[int] = []
     for number, frame in enumerate(frames):

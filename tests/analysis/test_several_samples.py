@@ -36,7 +36,7 @@ from vlmeval_findit.statistics import (
     FEWEST_IMAGES,
     clustered_sums,
     estimate_metrics,
-    mean,
+    mean_of_estimates,
     metric_intervals,
 )
 from vlmeval_findit.storage import MORE_SAMPLES, RunFiles
@@ -131,7 +131,9 @@ def test_an_image_with_all_its_samples_is_one_cluster(
         ]
         for sample in zip(*queries, strict=True)
     ]
-    actual = mean([estimate_metrics([metric], clustered_sums(rows, "x")) for rows in samples])
+    actual = mean_of_estimates(
+        [estimate_metrics([metric], clustered_sums(rows, "x")) for rows in samples]
+    )
     images = sorted({row.source for row in samples[0]})
     values = [f1(rows) for rows in samples]
     assert actual.value("F1") == pytest.approx(100 * fmean(values))
@@ -141,7 +143,7 @@ def test_an_image_with_all_its_samples_is_one_cluster(
             lost = fmean(values) - fmean(f1(rows) for rows in without)
             assert influence == pytest.approx(lost * sqrt((count - 1) / count))
         alone = estimate_metrics([metric], clustered_sums(samples[0], "x"))
-        alike = mean([alone] * len(samples))
+        alike = mean_of_estimates([alone] * len(samples))
         one = metric_intervals(alone)["F1"]
         same = metric_intervals(alike)["F1"]
         # The same reply in every sample is no more evidence than one.

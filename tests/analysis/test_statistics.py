@@ -34,7 +34,7 @@ from vlmeval_findit.scoring import Run
 from vlmeval_findit.statistics import (
     FEWEST_IMAGES,
     clustered_sums,
-    mean,
+    mean_of_estimates,
     metric_intervals,
     paired_difference,
 )
@@ -170,7 +170,7 @@ def test_a_mean_draws_shared_images_once(shared: float) -> None:
         parts.append(estimate_from((*names(common), *names(size - common, f"own {at} ")), sums))
         start = size if at else common
         union[at, :common], union[at, start : start + size - common] = sums[:common], sums[common:]
-    actual = mean(parts)
+    actual = mean_of_estimates(parts)
     assert len(actual.images) == union.shape[1]
     images = union.shape[1]
     times_drawn = generator.multinomial(images, np.full(images, 1 / images), size=3000)
@@ -186,10 +186,15 @@ def test_too_few_images_of_a_dataset_leave_no_mean_interval() -> None:
         estimate_from(names(n, f"{n} "), sums_of(generator, n, 0.6))
         for n in (5, 500, FEWEST_IMAGES - 1)
     )
-    assert metric_intervals(mean([few, many]))["mIoU"] is not None
-    assert mean([few, many, none]).counted.tolist() == [0] * len(METRICS)
-    assert metric_intervals(mean([few, none]))["mIoU"] is None
-    assert paired_difference(mean([few, none]), mean([few, none]), "mIoU").p_value is None
+    assert metric_intervals(mean_of_estimates([few, many]))["mIoU"] is not None
+    assert mean_of_estimates([few, many, none]).counted.tolist() == [0] * len(METRICS)
+    assert metric_intervals(mean_of_estimates([few, none]))["mIoU"] is None
+    assert (
+        paired_difference(
+            mean_of_estimates([few, none]), mean_of_estimates([few, none]), "mIoU"
+        ).p_value
+        is None
+    )
 
 
 # --- differences ----------------------------------------------------------------------------------
@@ -278,7 +283,7 @@ def test_means_are_compared_over_what_both_have() -> None:
         [estimate_from(names(80, prefix), sums_of(generator, 80, rate)) for prefix in ("", "b")]
         for rate in (0.7, 0.5)
     )
-    actual = paired_difference(mean(first), mean(second), "mIoU")
+    actual = paired_difference(mean_of_estimates(first), mean_of_estimates(second), "mIoU")
     apart = [paired_difference(a, b, "mIoU").value for a, b in zip(first, second, strict=True)]
     assert actual.value == pytest.approx(np.mean(apart))
     assert actual.significant

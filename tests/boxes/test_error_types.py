@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vlmeval_findit.benchmarks.findit import ERROR_TYPES, F1Errors, box_sums, event_sums, size_of
+from vlmeval_findit.benchmarks.findit import ERROR_TYPES, F1Errors, box_sums, coco_size, event_sums
 from vlmeval_findit.boxes import (
     AnswerKind,
     BoxError,
@@ -292,7 +292,7 @@ def test_for_any_answer_the_counts_add_up(
      ((0, 0, 1, 9216), "large"), (FLAT, "no area"), (TURNED, "no area")],
 )  # fmt: skip
 def test_sizes_are_coco_s(box: Box, size: str) -> None:
-    assert size_of(box) == size
+    assert coco_size(box) == size
 
 
 # --- benchmarks without an error analysis ---------------------------------------------------

@@ -7,7 +7,7 @@ from urllib.parse import quote
 
 import pytest
 
-from vlmeval_findit.core import known_secrets, quoted, redaction, remember, scrub
+from vlmeval_findit.core import known_secrets, quoted_line, redaction, remember_secrets, scrub
 
 KEY = 'sk-or/v1+c0ffee="S3CRET"ß'
 
@@ -22,7 +22,7 @@ def test_every_form_of_a_secret_is_redacted() -> None:
     forms = [KEY, quote(KEY, safe=""), quote(KEY), *(base64.b64encode(d).decode() for d in basic)]
     replies = [f"the key {form} is no good" for form in forms]
     assert [scrub(reply) for reply in replies] == replies, "it is no secret yet"
-    remember(KEY)
+    remember_secrets(KEY)
     for form, reply in zip(forms, replies, strict=True):
         got = scrub(reply)
         assert form not in got
@@ -69,13 +69,13 @@ def test_a_variable_that_changes_is_hidden_anew(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_short_cut_and_nested_secrets() -> None:
-    remember("EMPTY", "1234", "")
+    remember_secrets("EMPTY", "1234", "")
     assert scrub("[1234, 5, 6, 7] EMPTY") == "[1234, 5, 6, 7] EMPTY"
-    remember("abcdefgh", "abcdefghijkl")
+    remember_secrets("abcdefgh", "abcdefghijkl")
     assert scrub("abcdefghijkl abcdefgh") == "*** ***"
-    remember(KEY)
+    remember_secrets(KEY)
     for n in range(30):  # what is cut by us was scrubbed before
-        assert KEY[:4] not in quoted("x" * n + KEY, 30)
+        assert KEY[:4] not in quoted_line("x" * n + KEY, 30)
     value = {"a": [KEY, {"b": f"x{KEY}"}], f"{KEY}": 1, "n": [None, 2.5, True]}
     assert known_secrets().scrubbed(value) == {
         "a": ["***", {"b": "x***"}],
@@ -86,7 +86,7 @@ def test_short_cut_and_nested_secrets() -> None:
 
 def test_secrets_of_a_moment_are_never_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SOME_API_KEY", "wJalrXUtnFEMI")
-    remember("abcdefgh")
+    remember_secrets("abcdefgh")
     secrets = known_secrets()
     monkeypatch.delenv("SOME_API_KEY")
     assert secrets.scrub("wJalrXUtnFEMI abcdefgh") == "*** ***"

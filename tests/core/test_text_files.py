@@ -41,10 +41,10 @@ from vlmeval_findit.storage import (
     ImageFileError,
     check_image,
     custom_datasets,
-    header,
     image_bytes,
     read_config,
     read_identity,
+    read_image_header,
     read_predictions,
 )
 from vlmeval_findit.sweeps import read_sweep
@@ -110,7 +110,7 @@ READERS: dict[str, tuple[str, Reader]] = {
     "weights": ("model.safetensors", read_header),
     "a journal": ("calls.jsonl", JournalView),
     "addresses": ("hosts.txt", lambda path: AddressFile(path, lambda url: url)),  # type: ignore[arg-type,return-value]
-    "an image": ("a.png", header),
+    "an image": ("a.png", read_image_header),
     "an image to its end": ("a.png", check_image),
     "an image to send": ("a.png", image_bytes),
 }
@@ -156,7 +156,7 @@ def test_what_is_no_image_is_looked_at_with_512_bytes(tmp_path: Path) -> None:
         path = tmp_path / name
         path.write_bytes(begin)
         os.truncate(path, 20 << 30)
-        for read in (header, check_image, image_bytes):
+        for read in (read_image_header, check_image, image_bytes):
             with bounded(), pytest.raises(ImageFileError, match=why):
                 read(path)
 

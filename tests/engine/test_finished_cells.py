@@ -375,7 +375,7 @@ def test_what_is_not_known_by_hashes_has_no_basis(finished: Finished, journal: J
 def test_a_score_that_others_decided_is_not_sealed(
     what: str, finished: Finished, journal: JournalView, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    run = cell_files.in_memory(finished.output, journal)
+    run = cell_files.score_in_memory(finished.output, journal)
     (space,) = run.spaces
     decided: dict[str, dict[str, Any]] = {
         "scorer": {"scorer": Scorer("an encoder", {}, "setting")},
@@ -401,7 +401,7 @@ def test_a_digest_is_made_again_when_the_journal_grows(finished: Finished, tmp_p
 
 
 def test_sums_of_slices_are_sealed_exactly(finished: Finished, journal: JournalView) -> None:
-    run = cell_files.in_memory(finished.output, journal)
+    run = cell_files.score_in_memory(finished.output, journal)
     sums: dict[SumName, float] = {
         SumKey("tp", "size", "small"): 0.1 + 0.2,
         "whole": 3,

@@ -22,7 +22,14 @@ from scored_runs import World, failing, saying, speaking
 from vlmeval_findit.api import load_scores, open_runs
 from vlmeval_findit.cli import main
 from vlmeval_findit.core import install_command
-from vlmeval_findit.export import CURVE_TAG, RUN_TAG, Private, key_of, plain_name, worst_answers
+from vlmeval_findit.export import (
+    CURVE_TAG,
+    RUN_TAG,
+    Private,
+    plain_name,
+    tracker_key,
+    worst_answers,
+)
 from vlmeval_findit.protocol import Settings
 from vlmeval_findit.report import gather_transcripts
 from vlmeval_findit.scoring import load_run, score_file, write_score
@@ -182,10 +189,10 @@ def test_offline_runs_of_wandb_have_values_and_nothing_private(
     assert f"wandb sync {out}/wandb/offline-run-*" in capsys.readouterr().out
     (run,) = open_runs(world.runs)
     (folder,) = (out / "wandb").iterdir()
-    assert folder.name.endswith(f"-{key_of(run)}")
+    assert folder.name.endswith(f"-{tracker_key(run)}")
     files = {path.name: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
     assert sorted(Path(name).suffix for name in files) == [".png", ".png", ".wandb"]
-    recorded = files[f"run-{key_of(run)}.wandb"]
+    recorded = files[f"run-{tracker_key(run)}.wandb"]
     for there in ("F1 at 0.5", "grid1000 (recorded by the run)", "*** lies in …/0.jpg"):
         assert there.encode() in recorded.replace(b"\\u2026", "…".encode()), there
     for private in (SECRET, str(world.folder), "somebodys-machine"):
@@ -248,7 +255,7 @@ def test_trackio_has_every_run_once(world: World, capsys) -> None:
     keys = {run.config[RUN_TAG] for run in sys.modules["trackio"].Api().runs("mine")}
     (run,) = open_runs(world.runs)
     assert len(keys) == 2
-    assert key_of(run) in keys
+    assert tracker_key(run) in keys
     assert len(list((out / "media").rglob("*.png"))) == 4
 
 

@@ -120,10 +120,10 @@ json_values = st.recursive(
 
 @given(json_values, json_values)
 def test_values_are_equal_only_if_they_are(one: Any, other: Any) -> None:
-    from vlmeval_findit.host import plain_value
+    from vlmeval_findit.host import json_value_of
 
     is_same = json.dumps(one, sort_keys=True) == json.dumps(other, sort_keys=True)
-    assert (plain_value(one) == plain_value(other)) == is_same or one == other
+    assert (json_value_of(one) == json_value_of(other)) == is_same or one == other
 
 
 def test_the_arguments_of_any_constructor_are_known() -> None:

@@ -30,7 +30,7 @@ from vlmeval_findit.leaderboard import (
 from vlmeval_findit.protocol import FAILED_ANSWER, Better
 from vlmeval_findit.report import make_page
 from vlmeval_findit.scoring import Run, load_runs
-from vlmeval_findit.statistics import correct_by_holm, mean, metric_intervals
+from vlmeval_findit.statistics import correct_by_holm, mean_of_estimates, metric_intervals
 
 __all__ = ["board", "letters", "many", "runs"]
 
@@ -121,13 +121,13 @@ def test_averages_count_shared_pictures_once(runs: list[Run]) -> None:
     """Pascal and Pascal_multilabel show the same pictures; in another folder they would not."""
     board = make_board(runs, ["xyxy_json"])
     first, second = (run for column in board.datasets if (run := board.run("Good", column.name)))
-    expected = metric_intervals(mean([estimate_run(first), estimate_run(second)]))
+    expected = metric_intervals(mean_of_estimates([estimate_run(first), estimate_run(second)]))
     entries = board.cells["Good", OVERALL].entries
     assert expected["F1@0.5"] is not None
     known = {name: interval for name, interval in expected.items() if interval}
     assert {name: entries[name].interval for name in known} == known
     elsewhere = replace(second, rows=tuple(replace(a, source=f"x{a.source}") for a in second.rows))
-    apart = metric_intervals(mean([estimate_run(first), estimate_run(elsewhere)]))
+    apart = metric_intervals(mean_of_estimates([estimate_run(first), estimate_run(elsewhere)]))
     assert apart["mIoU"] != expected["mIoU"]
 
 

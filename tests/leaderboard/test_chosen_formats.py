@@ -36,9 +36,9 @@ from vlmeval_findit.report import (
     choose_pairs,
     forest_of,
     headlines_of,
-    key_of,
     losses_of,
     make_page,
+    page_key,
     pair_values,
     panels_of,
 )
@@ -247,7 +247,7 @@ def test_every_output_ranks_and_tests_the_same_value(equal: World, tmp_path: Pat
 
     # A against B in the report
     runs = [row.run for row in board.runs]
-    keys = {key_of(each.reported): each for each in board.elsewhere.values()}
+    keys = {page_key(each.reported): each for each in board.elsewhere.values()}
     for pair in pair_values(choose_pairs(board), board.shown, runs, keys):
         models = [runs[pair[side]].model for side in ("left", "right")]
         if len(set(models)) < 2:

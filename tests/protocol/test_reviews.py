@@ -18,7 +18,7 @@ from vlmeval_findit.protocol import (
     ReviewsError,
     ReviewVerdict,
     RowChoice,
-    iou,
+    box_iou,
     row_hash,
 )
 from vlmeval_findit.storage import PlainQuery
@@ -177,7 +177,7 @@ def test_answers_of_two_hands(one: Answer, other: Answer, expected: bool) -> Non
     ],
 )
 def test_overlaps(one: tuple[int, ...], other: tuple[int, ...], expected: float) -> None:
-    assert iou(one, other) == iou(other, one) == pytest.approx(expected)
+    assert box_iou(one, other) == box_iou(other, one) == pytest.approx(expected)
 
 
 # --- properties ---------------------------------------------------------------------------------

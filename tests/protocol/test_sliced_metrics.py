@@ -14,7 +14,7 @@ from vlmeval_findit.statistics import (
     Estimate,
     clustered_sums,
     estimate_metrics,
-    mean,
+    mean_of_estimates,
     metric_intervals,
     paired_difference,
 )
@@ -124,7 +124,7 @@ def test_what_has_no_whole_has_no_value() -> None:
     result = estimate(rows)
     assert result.value("by class") is None
     assert set(metric_intervals(result)) == {"plain"}
-    both = mean([result, estimate(some_rows(6, 30, 3))])
+    both = mean_of_estimates([result, estimate(some_rows(6, 30, 3))])
     assert both.value("by class") is None
     assert both.value("plain") == pytest.approx(result.value("plain"))
     silent = [replace(row, sums={"hits": 0, "asked": 0}) for row in rows]

@@ -16,7 +16,7 @@ from vlmeval_findit.benchmarks.findit import (
     NEGATIVE_OUTCOMES,
     LenientResult,
     NegativeOutcome,
-    kind_of,
+    box_answer_kind,
 )
 from vlmeval_findit.boxes import MatchResult, ReplyFormat, Truth, parse_leniently, read
 from vlmeval_findit.cli import main
@@ -162,7 +162,7 @@ def test_what_becomes_of_a_query_with_nothing_to_find(
     reading = read_reply(reply, lambda reported: read(reported, how), FORMAT_FAILURES)
     lenient = parse_leniently(text, how, reading)
     nothing = MatchResult((), (), (), (), ())
-    kind = kind_of(reply, reading, lenient and LenientResult(lenient, nothing))
+    kind = box_answer_kind(reply, reading, lenient and LenientResult(lenient, nothing))
     assert NEGATIVE_OUTCOMES[kind] is expected
 
 

@@ -18,8 +18,8 @@ from vlmeval_findit.statistics import (
     Sampled,
     effective_number,
     estimate_metrics,
-    mean,
     mean_ends,
+    mean_of_estimates,
     metric_intervals,
     paired_difference,
 )
@@ -77,13 +77,13 @@ def test_the_mean_of_one_dataset_is_that_dataset(
     images: list[tuple[int, int]], other: list[tuple[int, int]]
 ) -> None:
     alone = made_of(images)
-    assert ends(mean([alone])) == pytest.approx(ends(alone))
+    assert ends(mean_of_estimates([alone])) == pytest.approx(ends(alone))
     worse = dataset([0.0] * len(images), [of for _, of in images])
-    assert paired_difference(mean([alone]), mean([worse]), "recall") == paired_difference(
-        alone, worse, "recall"
-    )
+    assert paired_difference(
+        mean_of_estimates([alone]), mean_of_estimates([worse]), "recall"
+    ) == paired_difference(alone, worse, "recall")
     # The same images with the same answers are no new evidence.
-    assert ends(mean([alone] * 3)) == pytest.approx(ends(alone), abs=1e-5)
+    assert ends(mean_of_estimates([alone] * 3)) == pytest.approx(ends(alone), abs=1e-5)
 
 
 @given(parts=st.lists(IMAGES, min_size=2, max_size=4))
@@ -93,15 +93,19 @@ def test_the_order_of_datasets_does_not_matter(parts: list[list[tuple[int, int]]
         dataset([0.0] * len(images), [of for _, of in images], f"{at} ")
         for at, images in enumerate(parts)
     ]
-    first = ends(mean(datasets))
-    test = paired_difference(mean(datasets), mean(empty), "recall")
+    first = ends(mean_of_estimates(datasets))
+    test = paired_difference(mean_of_estimates(datasets), mean_of_estimates(empty), "recall")
     low, high = first
-    assert 0 <= low <= mean(datasets).value("recall") + 1e-9  # type: ignore[operator]
-    assert mean(datasets).value("recall") <= high + 1e-9 <= 100 + 2e-9  # type: ignore[operator]
+    assert 0 <= low <= mean_of_estimates(datasets).value("recall") + 1e-9  # type: ignore[operator]
+    assert mean_of_estimates(datasets).value("recall") <= high + 1e-9 <= 100 + 2e-9  # type: ignore[operator]
     for order in list(permutations(range(len(parts))))[:6]:
-        assert ends(mean([datasets[at] for at in order])) == pytest.approx(first, abs=1e-5)
+        assert ends(mean_of_estimates([datasets[at] for at in order])) == pytest.approx(
+            first, abs=1e-5
+        )
         turned = paired_difference(
-            mean([datasets[at] for at in order]), mean([empty[at] for at in order]), "recall"
+            mean_of_estimates([datasets[at] for at in order]),
+            mean_of_estimates([empty[at] for at in order]),
+            "recall",
         )
         assert turned.p_value == pytest.approx(test.p_value)
 
@@ -111,8 +115,8 @@ def test_found_and_missed_are_mirrored(
     images: list[tuple[int, int]], parts: list[list[tuple[int, int]]]
 ) -> None:
     all_parts = [images, *parts]
-    found = mean([made_of(each, f"{at} ") for at, each in enumerate(all_parts)])
-    missed = mean(
+    found = mean_of_estimates([made_of(each, f"{at} ") for at, each in enumerate(all_parts)])
+    missed = mean_of_estimates(
         [
             made_of([(of - hits, of) for hits, of in each], f"{at} ")
             for at, each in enumerate(all_parts)
@@ -127,7 +131,7 @@ def test_found_and_missed_are_mirrored(
 def test_n_equal_datasets_narrow_the_interval_by_root_n(share: float, images: int) -> None:
     hits = round(share * images)
     for count in (4, 9, 16):
-        several = mean([of_hits(hits, images, f"{at} ") for at in range(count)])
+        several = mean_of_estimates([of_hits(hits, images, f"{at} ") for at in range(count)])
         # As if all images were those of one dataset.
         pooled = of_hits(hits * count, images * count)
         assert width(several) == pytest.approx(width(pooled), rel=0.07)
@@ -140,8 +144,8 @@ def test_a_mean_is_surer_than_its_parts() -> None:
     """Each dataset all right, or nearly: the interval of Overall is the narrowest."""
     for hits in (5, 4):
         parts = [of_hits(hits, 5, f"{at} ") for at in range(17)]
-        assert width(mean(parts)) < 0.4 * width(parts[0])
-    low, high = ends(mean([of_hits(5, 5, f"{at} ") for at in range(17)]))
+        assert width(mean_of_estimates(parts)) < 0.4 * width(parts[0])
+    low, high = ends(mean_of_estimates([of_hits(5, 5, f"{at} ") for at in range(17)]))
     t2 = stats.t.ppf(0.975, 17 * 4) ** 2
     assert (low, high) == pytest.approx((100 * 85 / (85 + t2), 100))  # Wilson's, of 85 images
 
@@ -160,14 +164,18 @@ def test_a_mean_of_two_has_welchs_interval(ours: list[int], theirs: list[int]) -
     parts = [dataset(each, name=f"{at} ", metric=MAE) for at, each in enumerate((ours, theirs))]
     turned = [-each for each in theirs]
     expected = stats.ttest_ind(ours, turned, equal_var=False).confidence_interval()
-    assert ends(mean(parts)) == pytest.approx((expected.low / 2, expected.high / 2), abs=1e-6)
+    assert ends(mean_of_estimates(parts)) == pytest.approx(
+        (expected.low / 2, expected.high / 2), abs=1e-6
+    )
 
 
 def test_the_unit_scales_the_interval() -> None:
     generator = np.random.default_rng(1)
     errors = [generator.normal(20, scale, count) for scale, count in ((1, 6), (30, 9), (5, 40))]
     pixels, doubled = (
-        mean([dataset(each * scale, name=f"{at} ", metric=MAE) for at, each in enumerate(errors)])
+        mean_of_estimates(
+            [dataset(each * scale, name=f"{at} ", metric=MAE) for at, each in enumerate(errors)]
+        )
         for scale in (1, 2)
     )
     assert np.array(ends(doubled)) == pytest.approx(2 * np.array(ends(pixels)))
@@ -180,7 +188,7 @@ def test_a_small_dataset_decides_the_degrees_of_freedom() -> None:
         dataset(generator.normal(0, scale, count), name=f"{at} ", metric=MAE)
         for at, (scale, count) in enumerate(((9, 10), (1, 1000), (1, 1000), (1, 1000)))
     )
-    ratio = width(mean([small, *large])) / width(small)
+    ratio = width(mean_of_estimates([small, *large])) / width(small)
     assert ratio == pytest.approx(1 / 4, rel=0.01)
 
 
@@ -192,7 +200,9 @@ def test_a_constant_difference_counts_every_dataset_alike(
 ) -> None:
     """Nothing says which dataset varies more. The p-value is that of as many coins as images."""
     ours, theirs = (
-        mean([dataset([error] * n, name=f"{n} {at} ", metric=MAE) for at, n in enumerate(images)])
+        mean_of_estimates(
+            [dataset([error] * n, name=f"{n} {at} ", metric=MAE) for at, n in enumerate(images)]
+        )
         for error in (3.0, 1.0)
     )
     actual = paired_difference(ours, theirs, "MAE")
@@ -222,7 +232,7 @@ def test_a_dataset_all_right_is_as_uncertain_in_a_mean(
     parts: Sequence[tuple[int, int]],
 ) -> None:
     """The mean's interval reaches at least as far as that of one such dataset, the others fixed."""
-    low, high = ends(mean([of_hits(*each, f"{at} ") for at, each in enumerate(parts)]))
+    low, high = ends(mean_of_estimates([of_hits(*each, f"{at} ") for at, each in enumerate(parts)]))
     value = 100 * np.mean([hits / images for hits, images in parts])
     normal = stats.norm.ppf(0.975) ** 2
     for hits, images in parts:
@@ -281,7 +291,8 @@ def test_a_means_interval_inverts_the_score_test(seed: int) -> None:
 def test_everything_against_nothing_is_told_apart_by_all_images(datasets: int, images: int) -> None:
     """As surely as so many coins that fall alike, in however many datasets the images are."""
     all_, none = (
-        mean([of_hits(hits, images, f"{at} ") for at in range(datasets)]) for hits in (images, 0)
+        mean_of_estimates([of_hits(hits, images, f"{at} ") for at in range(datasets)])
+        for hits in (images, 0)
     )
     test = paired_difference(all_, none, "recall")
     assert test.p_value == pytest.approx(2.0 ** (1 - datasets * images), rel=1e-6)
@@ -301,7 +312,7 @@ def test_an_interval_excludes_0_where_its_test_is_significant(
     parts: list[list[tuple[int, int]]], gain: int
 ) -> None:
     ours, theirs = (
-        mean(
+        mean_of_estimates(
             [
                 dataset(
                     [min(4, each[side] + gain * (side == 0)) for each in images],

@@ -18,7 +18,7 @@ from vlmeval_findit.statistics import (
     Estimate,
     clustered_sums,
     estimate_metrics,
-    mean,
+    mean_of_estimates,
     metric_intervals,
 )
 
@@ -131,7 +131,7 @@ def test_a_miss_costs_no_more_than_the_variance_shows() -> None:
 def test_a_mean_of_graded_datasets_without_a_miss_is_pooled() -> None:
     """Five datasets of 20 images that are all hit are as sure as 100 images."""
     found = [GRADED["mIoU"].found] * 20
-    low, high = ends(mean([estimate_of(MIOU, found, f"{at} ") for at in range(5)]))
+    low, high = ends(mean_of_estimates([estimate_of(MIOU, found, f"{at} ") for at in range(5)]))
     t2 = stats.t.ppf(0.975, 5 * 19) ** 2
     assert low == pytest.approx(0.85 * 100 / (100 + t2))
     assert high == pytest.approx(0.85)
@@ -151,7 +151,7 @@ def test_a_mean_counts_each_dataset_by_its_own_worth() -> None:
             estimate_of(MIOU, rows[worth, missed], f"{worth}")
             for worth, missed in zip((0.9, 0.3), misses, strict=True)
         ]
-        low, high = ends(mean(parts))
+        low, high = ends(mean_of_estimates(parts))
         reaches.append(high - low)
     assert reaches[1] > 1.4 * reaches[0]
 
@@ -161,8 +161,8 @@ def test_the_order_of_graded_datasets_does_not_matter(seed: int) -> None:
     random = np.random.default_rng(seed)
     models = [GradedModel(rate, objects="some") for rate in (0.9, 0.6, 0.99)]
     parts = [model.estimate(random, 15, f"{at} ") for at, model in enumerate(models)]
-    first = metric_intervals(mean(parts))
-    turned = metric_intervals(mean(parts[::-1]))
+    first = metric_intervals(mean_of_estimates(parts))
+    turned = metric_intervals(mean_of_estimates(parts[::-1]))
     for name, interval in first.items():
         other = turned[name]
         assert interval is not None

@@ -17,7 +17,7 @@ from vlmeval_findit.statistics import (
     count_wrong,
     estimate_all_rows,
     estimate_metrics,
-    mean,
+    mean_of_estimates,
     metric_intervals,
     paired_difference,
     sums_of_all_rows,
@@ -240,9 +240,11 @@ def test_random_rows_of_several_datasets_are_drawn_apart() -> None:
     twin = hits_as_rows(np.arange(1000) < 800, np.arange(1000, 2000))
     other = estimated(twin, [{}] * 50, 950)
     widths = []
-    for estimate in (one, mean([one, other])):
+    for estimate in (one, mean_of_estimates([one, other])):
         interval = metric_intervals(estimate)["F1"]
         assert interval is not None
         widths.append(interval.high - interval.low)
     assert widths[1] == pytest.approx(widths[0] / np.sqrt(2), rel=0.02)
-    assert paired_difference(mean([one, other]), mean([other, one]), "F1").value == pytest.approx(0)
+    assert paired_difference(
+        mean_of_estimates([one, other]), mean_of_estimates([other, one]), "F1"
+    ).value == pytest.approx(0)

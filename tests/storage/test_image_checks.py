@@ -24,7 +24,7 @@ from vlmeval_findit.storage import (
     image_folder,
     known_header,
     rows_to_leave_out,
-    unusable,
+    unusable_rows,
 )
 
 
@@ -139,7 +139,7 @@ def test_each_row_of_a_shared_image_is_checked(tmp_path: Path) -> None:
     wrong = replace(right, index=1, width=5)
     shot = replace(right, index=2, images=(), support=right.images)
     for rows in ([right, wrong, shot], [shot, wrong, right], [wrong, shot, right]):
-        (bad,) = unusable(rows, tmp_path)
+        (bad,) = unusable_rows(rows, tmp_path)
         assert (bad.index, bad.why) == (1, "is 4x3, but its annotations are for 5x3")
 
 
@@ -150,7 +150,9 @@ def test_every_image_is_checked_on_any_disk(
 ) -> None:
     monkeypatch.setattr(image_files, "_WAITED", waited)
     there = tuple(index % 5 > 0 for index in range(count))
-    bad = {row.index: (row.path, row.why) for row in unusable(queries(tmp_path, there), tmp_path)}
+    bad = {
+        row.index: (row.path, row.why) for row in unusable_rows(queries(tmp_path, there), tmp_path)
+    }
     missing = range(0, count, 5)
     assert bad == {index: (tmp_path / f"{index}.png", "is missing") for index in missing}
 
@@ -159,13 +161,13 @@ def test_a_header_is_read_once_unless_its_file_changes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     read = []
-    read_header = image_files.header
+    read_image_header = image_files.read_image_header
 
     def counted_header(path: Path) -> ImageHeader:
         read.append(path)
-        return read_header(path)
+        return read_image_header(path)
 
-    monkeypatch.setattr(image_files, "header", counted_header)
+    monkeypatch.setattr(image_files, "read_image_header", counted_header)
     path = tmp_path / "a.png"
     Image.new("RGB", (4, 3)).save(path)
     changed = file_state(path).changed

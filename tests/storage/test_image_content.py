@@ -12,7 +12,7 @@ from vlmeval_findit.core import file_sha256
 from vlmeval_findit.storage import (
     TRANSPARENT,
     ImageFileError,
-    changed,
+    changed_images,
     content_of,
     image_bytes,
     is_other_file,
@@ -55,8 +55,8 @@ def test_columns_of_that_name_from_elsewhere_say_nothing(value: Any) -> None:
 
 def test_only_known_contents_contradict() -> None:
     before = {"a": "1", "b": "2", "c": "3" + TRANSPARENT}
-    assert changed(before, {"a": "1", "b": "9", "c": "3", "d": "4"}) == ["b", "c"]
-    assert changed(before, {}) == changed({}, before) == []
+    assert changed_images(before, {"a": "1", "b": "9", "c": "3", "d": "4"}) == ["b", "c"]
+    assert changed_images(before, {}) == changed_images({}, before) == []
     assert is_other_file(A, B)
     assert not any(is_other_file(A + TRANSPARENT, each) for each in (A, A[:16]))
     assert not is_other_file("a name", B), "no hash: nothing is known"

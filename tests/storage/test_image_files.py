@@ -23,11 +23,11 @@ from vlmeval_findit.storage import (
     ImageFileError,
     ImageHeader,
     decode_image,
-    header,
-    misfit,
+    header_problem,
+    image_problem,
     orientation,
-    problem,
-    unusable,
+    read_image_header,
+    unusable_rows,
 )
 
 SIZE = (48, 32)
@@ -96,7 +96,7 @@ def checked(path: Path, size: tuple[int, int] | None) -> str | None:
     """What a run's check says of a scene, or of a reference shot, whose size is not known."""
     scene, shot = ((path.name,), ()) if size else ((), (path.name,))
     query = FindItQuery(0, "x", *(size or SIZE), scene, Truth((), ()), shot)
-    result = unusable([query], path.parent)
+    result = unusable_rows([query], path.parent)
     return result[0].why if result else None
 
 
@@ -104,7 +104,7 @@ def checked(path: Path, size: tuple[int, int] | None) -> str | None:
 def test_an_image_that_cannot_be_used(path: Path, what: str) -> None:
     content, why = {**IN_THE_HEADER, **BEHIND_IT}[what]
     path.write_bytes(content)
-    reply = str(problem(path, None))
+    reply = str(image_problem(path, None))
     assert reply.startswith(why)
     assert "\n" not in reply
     assert checked(path, None) == (reply if what in IN_THE_HEADER else None)
@@ -117,8 +117,8 @@ def test_an_image_that_cannot_be_used(path: Path, what: str) -> None:
 @pytest.mark.parametrize("content", GOOD.values(), ids=GOOD)
 def test_all_other_kinds_work(path: Path, content: bytes) -> None:
     path.write_bytes(content)
-    assert checked(path, SIZE) is problem(path, SIZE) is None
-    assert header(path).size == as_they_are(path).sent == SIZE
+    assert checked(path, SIZE) is image_problem(path, SIZE) is None
+    assert read_image_header(path).size == as_they_are(path).sent == SIZE
     assert (decode_image(path).size, decode_image(path).mode) == (SIZE, "RGB")
     assert (thumbnails([path])[path].width, thumbnails([path])[path].height) == SIZE
     assert orientation(path).value == 1
@@ -142,7 +142,9 @@ def test_the_stored_pixels_are_decoded(path: Path) -> None:
     ],
 )
 def test_how_large_an_image_may_be(side: int, is_stated: bool, why: str | None) -> None:
-    reply = misfit(ImageHeader((side, side), "RGB", "PNG"), (side, side) if is_stated else None)
+    reply = header_problem(
+        ImageHeader((side, side), "RGB", "PNG"), (side, side) if is_stated else None
+    )
     assert reply is None if why is None else str(reply).startswith(why)
 
 
@@ -159,7 +161,7 @@ def test_an_image_as_large_as_its_annotations_say_works(path: Path) -> None:
     path.write_bytes(saved("PNG"))
     with pytest.raises(Image.DecompressionBombError):
         Image.open(path)
-    assert checked(path, SIZE) is problem(path, SIZE) is None
+    assert checked(path, SIZE) is image_problem(path, SIZE) is None
     assert np.array_equal(np.asarray(decode_image(path)), PIXELS)
     assert for_provider(path, 16).original == as_they_are(path).sent == SIZE
     assert len(thumbnails([path])) == 1
@@ -172,13 +174,13 @@ def test_an_image_larger_than_its_annotations_say_is_not_decoded(
 ) -> None:
     monkeypatch.setattr(Image.Image, "convert", lambda *_: pytest.fail("was decoded"))
     path.write_bytes(png_header(20_000, 20_000))
-    assert problem(path, SIZE) == "is 20000x20000, but its annotations are for 48x32"
+    assert image_problem(path, SIZE) == "is 20000x20000, but its annotations are for 48x32"
 
 
 def test_what_is_not_a_file(tmp_path: Path) -> None:
     (tmp_path / "folder.png").mkdir()
     for name, why in (("gone.png", "is missing"), ("folder.png", "is a folder, not an image")):
-        assert problem(tmp_path / name, None) == checked(tmp_path / name, SIZE) == why
+        assert image_problem(tmp_path / name, None) == checked(tmp_path / name, SIZE) == why
 
 
 def test_only_one_function_opens_images() -> None:

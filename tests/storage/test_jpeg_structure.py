@@ -14,7 +14,7 @@ from vlmeval_findit.storage import (
     ImageBytes,
     ImageFileError,
     decode_image,
-    header,
+    read_image_header,
     stored_pixels,
     without_pixels,
 )
@@ -102,7 +102,7 @@ def test_damaged_bytes_are_refused_where_decoding_refuses(
         assert refused(bytes(data))
         return
     stored = stored_pixels(file)
-    assert stored.header == header(file)
+    assert stored.header == read_image_header(file)
     if refused(bytes(data)):
         assert not stored.are_shown, "what is not sent as it is, is decoded"
 

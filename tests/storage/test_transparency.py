@@ -15,13 +15,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
-from vlmeval_findit.api import in_memory
+from vlmeval_findit.api import image_in_memory
 from vlmeval_findit.storage import (
     TRANSPARENT,
     check_image,
     content_of,
     decode_image,
-    header,
+    read_image_header,
     shows_transparency,
 )
 
@@ -120,7 +120,7 @@ def test_transparent_pixels_become_white(name: str, tmp_path: Path) -> None:
     pixels = np.asarray(decode_image(path))
     assert (pixels[:, : SIDE // 2] == WHITE).all()
     assert (pixels[:, SIDE // 2 :] == shown).all()
-    assert header(path).may_be_transparent
+    assert read_image_header(path).may_be_transparent
     assert shows_transparency(path)
     assert content_of(path).endswith(TRANSPARENT)
     check_image(path)
@@ -161,6 +161,6 @@ def test_colours_below_full_transparency_do_not_matter(hidden: tuple[int, int, i
 @pytest.mark.parametrize("as_array", [False, True], ids=["a PIL image", "an array"])
 def test_images_in_memory_are_laid_on_white_too(as_array: bool) -> None:
     clear = half("RGBA", (0, 0, 0, 0), (*RED, 255))
-    pixels = np.asarray(in_memory(np.asarray(clear) if as_array else clear))
+    pixels = np.asarray(image_in_memory(np.asarray(clear) if as_array else clear))
     assert (pixels[:, : SIDE // 2] == WHITE).all()
     assert (pixels[:, SIDE // 2 :] == RED).all()

@@ -14,7 +14,7 @@ from vlmeval_findit.statistics import (
     Estimate,
     Interval,
     estimate_metrics,
-    mean,
+    mean_of_estimates,
     metric_intervals,
     paired_difference,
 )
@@ -163,7 +163,7 @@ def means_of(
             parts.append(
                 estimate_from((*names(common), *names(pictures - common, f"of {at} ")), sums)
             )
-        yield mean(parts)
+        yield mean_of_estimates(parts)
 
 
 def false_alarms(seed: int, times: int, pictures: int, rate: float) -> dict[str, float]:
@@ -240,7 +240,7 @@ def means(seed: int, times: int, datasets: Sequence[Pictures]) -> Iterable[Estim
     """Yield means over datasets that share no picture; of one dataset its own values."""
     generator = np.random.default_rng(seed)
     for _ in range(times):
-        yield mean(
+        yield mean_of_estimates(
             [
                 each.answered(generator, each.drawn(generator), f"{at} ")
                 for at, each in enumerate(datasets)
@@ -262,5 +262,5 @@ def differences(
                 model.answered(generator, drawn, f"{at} ")
                 for at, (model, drawn) in enumerate(zip(models, pictures, strict=True))
             ]
-            sides.append(mean(answers))
+            sides.append(mean_of_estimates(answers))
         yield paired_difference(sides[0], sides[1], F1.name)

@@ -20,7 +20,7 @@ from vlmeval_findit.statistics import (
     Interval,
     estimate_metrics,
     join_rows,
-    mean,
+    mean_of_estimates,
     metric_intervals,
     paired_difference,
     second_half,
@@ -66,17 +66,21 @@ def simulate(rng: np.random.Generator, setting: Setting) -> Choice:
     best = _best(hits, [np.ones(setting.images, dtype=bool)] * len(hits))
     by_first = _best(hits, [~second for second in halves])
     by_second = _best(hits, halves)
-    one = mean([_estimate(of[:, -1], images) for of, images in zip(hits, names, strict=True)])
+    one = mean_of_estimates(
+        [_estimate(of[:, -1], images) for of, images in zip(hits, names, strict=True)]
+    )
 
     def of_format(at: int) -> Estimate:
-        return mean([_estimate(of[:, at], images) for of, images in zip(hits, names, strict=True)])
+        return mean_of_estimates(
+            [_estimate(of[:, at], images) for of, images in zip(hits, names, strict=True)]
+        )
 
     parts = []
     for of, images, second in zip(hits, names, halves, strict=True):
         first_half = _sums(of[:, by_second], images), ~second
         other_half = _sums(of[:, by_first], images), second
         parts.append(estimate_metrics((F1,), join_rows((first_half, other_half), images)))
-    reported, elsewhere, named = of_format(best), mean(parts), of_format(0)
+    reported, elsewhere, named = of_format(best), mean_of_estimates(parts), of_format(0)
     return Choice(
         truth=100 * float(rates[best]),
         reported=reported.value(F1.name) or 0.0,

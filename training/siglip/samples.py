@@ -24,7 +24,7 @@ from training.pairs import (
 from training.questions import shuffled
 from training.samples import draw
 from training.scenes import SPLITS, Scene
-from vlmeval_findit.data import Rng, Stream, pick, rng_of
+from vlmeval_findit.data import Rng, Stream, draw_name, rng_of
 
 OPENINGS = ("", "", "there is ", "a picture of ", "this image shows ")
 SEPARATORS = ("; ", ", ", ", ", " and ", ". ")
@@ -57,8 +57,8 @@ def varied_sample(rng: Rng, seed: int) -> PairSample:
     order = [0, *(i for i in range(1, len(names)) if rng.randint(3))]
     if rng.randint(2):
         order = shuffled(rng, order)
-    opening = pick(rng, OPENINGS)
-    separator = pick(rng, SEPARATORS)
+    opening = draw_name(rng, OPENINGS)
+    separator = draw_name(rng, SEPARATORS)
     captions = [
         opening + separator.join(phrase(things[i], names[i]) for i in order)
         for things in (left, right)

@@ -23,14 +23,14 @@ from ..protocol import Benchmark, Metric, RowTable, failed_calls, indices
 from ..scoring import Run
 from ..statistics import (
     FEWEST_IMAGES,
+    Chosen,
     ClusteredSums,
     Estimate,
     Indices,
-    Mask,
     clustered_sums,
     estimate_metrics,
     join_rows,
-    mean,
+    mean_of_estimates,
     names_of_sums,
     second_half,
     totals_of,
@@ -125,7 +125,7 @@ def estimate_of_choice(
         if known is None:
             return answers[dataset].unknown
         estimates.append(known)
-    return mean(estimates)
+    return mean_of_estimates(estimates)
 
 
 def _answers(
@@ -163,7 +163,7 @@ class _Asked:
 
     queries: Indices
     image: Indices
-    second: Mask  # Whether the image of each is in the second half
+    second: Chosen  # Whether the image of each is in the second half
 
     @classmethod
     def of(cls, run: Run) -> _Asked:
@@ -173,13 +173,13 @@ class _Asked:
         image = clustered.image[first]
         return cls(queries, image, second_half(clustered.images)[image])
 
-    def in_half(self, half: bool) -> Mask:
-        mask: Mask = self.second == half
+    def in_half(self, half: bool) -> Chosen:
+        mask: Chosen = self.second == half
         return mask
 
-    def are_asked(self, run: Run) -> Mask:
+    def are_asked(self, run: Run) -> Chosen:
         """Return which of the queries another run was asked, too."""
-        mask: Mask = np.isin(self.queries, indices(run.rows))
+        mask: Chosen = np.isin(self.queries, indices(run.rows))
         return mask
 
 
@@ -304,7 +304,7 @@ class _FormatsTried:
         return values
 
 
-def _masks(clustered: ClusteredSums) -> list[Mask]:
+def _masks(clustered: ClusteredSums) -> list[Chosen]:
     """Return the rows of each of :data:`_HALVES`."""
     second = second_half(clustered.images)[clustered.image]
     return [np.ones(len(second), dtype=bool), ~second, second]

@@ -22,7 +22,7 @@ from ..statistics import (
     clustered_sums,
     estimate_metrics,
     least_likely,
-    mean,
+    mean_of_estimates,
 )
 from .best_format import FormatAverage, rank_formats
 
@@ -109,4 +109,4 @@ def rank_round(
 def _estimate(benchmark: Benchmark, scored: Scored) -> Estimate:
     first = benchmark.ranking[:1]
     sums = (clustered_sums(rows, variant.images) for variant, rows in scored.items())
-    return mean([estimate_metrics(first, each) for each in sums])
+    return mean_of_estimates([estimate_metrics(first, each) for each in sums])

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..benchmarks.findit import NEGATIVE_SHARES, NegativeOutcome, rejections
-from ..core import nearest
+from ..core import suggestion
 from ..protocol import Benchmark, ErrorType, ScoredRow, Sums, rows_with_sum, sum_rows, with_events
 from ..scoring import Run, score_command
 from ..statistics import (
@@ -166,7 +166,7 @@ def errors_by_slice(run: Run, by: str) -> tuple[SliceErrors, ...]:
     sums, points = _sums_and_points(run)
     kinds = {*analysis.cuts, *(kind for row in run.rows for kind in row.slices)}
     if by not in kinds:
-        raise StatisticsError(f"{run.path} has no slices by {by!r}{nearest(by, sorted(kinds))}")
+        raise StatisticsError(f"{run.path} has no slices by {by!r}{suggestion(by, sorted(kinds))}")
     by_slice: dict[str, dict[str, float]] = {}
     for row in run.rows:
         rest = dict(analysis.events(row))

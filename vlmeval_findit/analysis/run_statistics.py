@@ -23,7 +23,7 @@ from ..statistics import (
     metric_intervals,
     paired_difference,
 )
-from ..storage import changed, is_transparent
+from ..storage import changed_images, is_transparent
 
 HIT_SCORE = 50.0  # Query score, in percent, from which a query counts as a hit
 
@@ -266,7 +266,7 @@ def transparent_rows(provenance: Provenance) -> list[int]:
 
 def _changed_rows(its: Provenance, others: Provenance) -> Iterator[int]:
     for row, shown in its.shown.items():
-        if changed(shown, others.shown.get(row, {})):
+        if changed_images(shown, others.shown.get(row, {})):
             yield row
 
 

@@ -16,7 +16,7 @@ import numpy as np
 from ..boxes import AGREEMENT, HIT_IOU, BoxToWrite, iou
 from ..protocol import SAMPLE_SETTING, Better, Metric, ScoredRow, identity_conflicts, sum_rows
 from ..scoring import Run, load_runs
-from ..statistics import Estimate, clustered_sums, estimate_metrics, mean
+from ..statistics import Estimate, clustered_sums, estimate_metrics, mean_of_estimates
 from ..storage import MORE_SAMPLES
 from .box_fusion import group_of
 from .run_statistics import check_comparable, estimate_run
@@ -102,7 +102,7 @@ def score_samples(runs: Sequence[Run]) -> SamplesScore:
     return SamplesScore(
         runs=runs,
         metrics=metrics,
-        mean=mean(each),
+        mean=mean_of_estimates(each),
         each=each,
         best=estimate_run(best_by_truth(runs), metrics),
         passes=pass_estimate(runs) if is_share else None,

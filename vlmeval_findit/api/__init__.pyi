@@ -9,7 +9,7 @@ from .reply_scores import (
 )
 
 from .inputs import (
-    in_memory as in_memory,
+    image_in_memory as image_in_memory,
     truth as truth,
 )
 

@@ -12,7 +12,7 @@ from ..boxes import MatchRule, ParsedReply, Truth, match
 from ..core import printable, shorten
 from ..protocol import DrawnBox, Reply, Role
 from ..storage import decode_image
-from .inputs import BoxesLike, ImageLike, in_memory, is_file, predicted_boxes
+from .inputs import BoxesLike, ImageLike, image_in_memory, is_file, predicted_boxes
 from .inputs import truth as truth_from
 from .reply_scores import ReplyBoxes
 
@@ -81,7 +81,7 @@ def draw(
         ValueError: the array is no image, a box of the truth is invalid, or one of the answer is
             not four finite numbers.
     """
-    copy = decode_image(str(image)) if is_file(image) else in_memory(image)
+    copy = decode_image(str(image)) if is_file(image) else image_in_memory(image)
     draw_boxes(copy, _boxes(copy.size, truth, answer, frame))
     return copy
 

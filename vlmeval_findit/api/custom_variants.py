@@ -19,7 +19,7 @@ from ..benchmarks.findit import (
 )
 from ..benchmarks.findit import Family as Family
 from ..boxes import Space, Truth
-from ..core import nearest
+from ..core import suggestion
 from ..protocol import (
     Message,
     NotAReplyError,
@@ -131,7 +131,7 @@ def _family(family: Family | str, frames: int) -> str:
     """Return the name of a family; for several frames, of its video family."""
     name = family.value if isinstance(family, Family) else family
     if name not in _CUSTOM:
-        raise VariantError(f"unknown family {name!r}{nearest(name, _CUSTOM)}")
+        raise VariantError(f"unknown family {name!r}{suggestion(name, _CUSTOM)}")
     video = f"{name.removesuffix('_video')}_video"
     if frames > 1 and video not in _CUSTOM:
         raise VariantError(f"{name} is asked about one image, not {frames} frames")

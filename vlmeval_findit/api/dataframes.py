@@ -8,7 +8,7 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..core import nearest
+from ..core import suggestion
 from ..protocol import Reply, Role, ScoredRow
 from ..scoring import Run, reviewed_runs, scored_run
 from ..storage import read_predictions, read_reviews
@@ -208,7 +208,9 @@ def _single_run(value: Run | PathLikeStr, within: PathLikeStr) -> Run:
         every = open_runs(within) if Path(within).exists() else []
         runs = [run for run in every if value in (run.model, run.path.stem)]
         if not runs:
-            near = nearest(str(value), {n: 0 for run in every for n in (run.model, run.path.stem)})
+            near = suggestion(
+                str(value), {n: 0 for run in every for n in (run.model, run.path.stem)}
+            )
             why = f"is neither a file, nor a folder, nor a run in {within}{near}"
             raise ValueError(f"{str(value)!r} {why}")
     if len(runs) != 1:

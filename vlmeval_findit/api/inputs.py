@@ -34,7 +34,7 @@ def is_file(image: ImageLike) -> bool:
     return isinstance(image, (str, PathLike))
 
 
-def in_memory(image: ImageLike) -> Image.Image:
+def image_in_memory(image: ImageLike) -> Image.Image:
     """Return a PIL image or an array as an RGB image, on white where it is transparent.
 
     Raises:

@@ -13,7 +13,7 @@ from typing import Any
 from ..benchmarks import baselines
 from ..benchmarks.findit import BENCHMARK, Family, space_of_whole_images
 from ..boxes import space_from, stated_space
-from ..core import nearest, validate
+from ..core import suggestion, validate
 from ..models import (
     MODELS,
     OPENROUTER,
@@ -35,9 +35,9 @@ from ..protocol import (
     prompt_set,
     settings_from,
 )
-from ..storage import header
+from ..storage import read_image_header
 from .custom_variants import SpaceLike, custom_query
-from .inputs import ImageLike, as_list, in_memory, is_file
+from .inputs import ImageLike, as_list, image_in_memory, is_file
 from .reply_scores import ReplyBoxes, read
 
 Ask = Callable[[Message, DatasetVariant], Reply]
@@ -103,7 +103,7 @@ class Model:
         with _files([*images, *as_list(references)]) as paths:
             shown = paths[: len(images)]
             shots = paths[len(images) :]
-            size = header(shown[0]).size
+            size = read_image_header(shown[0]).size
             more: Any = {"family": family, "references": shots, "caption": caption}
             query, variant = custom_query(label, format, shown, **more, size=size)
             reply = self._ask(self._words.message(query, variant), variant)
@@ -121,7 +121,7 @@ def _files(images: Sequence[ImageLike]) -> Iterator[list[Path]]:
             if is_file(image):
                 path = Path(image).absolute()
             else:
-                in_memory(image).save(path)
+                image_in_memory(image).save(path)
             paths.append(path)
         yield paths
 
@@ -246,7 +246,7 @@ def _local_row(name: str, like: str | None, space_stated: bool) -> tuple[ModelRo
 
 def _unknown(name: str) -> ValueError:
     names = [*local_names(), *baselines(), *(row.entry for row in MODELS.values() if row.api)]
-    meant = nearest(name, names)
+    meant = suggestion(name, names)
     if ours := same_checkpoint(name):
         meant = f": {' or '.join(ours)} is the same checkpoint, asked as the protocol says"
     return ValueError(

@@ -12,7 +12,7 @@ from ..benchmarks.findit import (
     FORMAT_FAILURES,
     METRICS_BY_RULE,
     FindItVariant,
-    kind_of,
+    box_answer_kind,
     lenient_matches,
 )
 from ..boxes import (
@@ -26,7 +26,7 @@ from ..boxes import (
     stated_space,
     to_pixels,
 )
-from ..core import nearest
+from ..core import suggestion
 from ..protocol import Metric, Reply, read_reply
 from .custom_variants import (
     NOTHING_TO_FIND,
@@ -152,14 +152,14 @@ def _rejected(
         [ToPixels()] * count,
     )
     pairs = enumerate(zip(replies, readings, strict=True))
-    return [kind_of(*pair, lenient.get(at)) is AnswerKind.NO_BOX for at, pair in pairs]
+    return [box_answer_kind(*pair, lenient.get(at)) is AnswerKind.NO_BOX for at, pair in pairs]
 
 
 def metric_of(by: str, variant: FindItVariant) -> Metric:
     """Return the metric of a reward, or raise ValueError."""
     known = {metric.key: metric for metric in METRICS_BY_RULE[variant.match_rule].metrics}
     if by not in _KEYS:
-        raise ValueError(f"by: unknown reward {by!r}{nearest(by, _KEYS)}")
+        raise ValueError(f"by: unknown reward {by!r}{suggestion(by, _KEYS)}")
     if _KEYS[by] not in known:
         others = ", ".join(name for name, key in _KEYS.items() if key in known)
         raise ValueError(f"by: {variant.representation} has no {by} (it has {others})")

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from ..benchmarks import parse
 from ..boxes import Ignored, Space, stated_space
-from ..core import nearest, parse_json, quoted_value
+from ..core import parse_json, quoted_value, suggestion
 from .custom_variants import ReplyLike, replies_of, variant_of
 from .inputs import plain, sizes_of, truth
 from .rewards import RewardMetric, metric_of, rewards_of
@@ -64,10 +64,10 @@ def reward_function(trainer: Trainer, by: RewardMetric = "f1", **fixed: Any) -> 
             called, a query lacks a column or has one that cannot be used.
     """
     if trainer not in _SIGNATURES:
-        raise ValueError(f"unknown trainer {trainer!r}{nearest(trainer, _SIGNATURES)}")
+        raise ValueError(f"unknown trainer {trainer!r}{suggestion(trainer, _SIGNATURES)}")
     for column in fixed:
         if column not in COLUMNS:
-            raise ValueError(f"unknown column {column!r}{nearest(column, COLUMNS)}")
+            raise ValueError(f"unknown column {column!r}{suggestion(column, COLUMNS)}")
     example = {"format": "point_text" if by == "pointing" else "xyxy_text", **DEFAULTS, **fixed}
     metric_of(by, variant_of(example["format"], example["frames"], example["multilabel"]))
     _space(fixed.get("space", "grid1000"))

@@ -17,7 +17,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from ..core import Group, PluginTable, either, nearest, quoted_value
+from ..core import Group, PluginTable, alternatives, quoted_value, suggestion
 from ..protocol import AnyDataset, Baseline, Benchmark, DatasetNameError, DatasetVariant
 
 
@@ -99,9 +99,11 @@ def prefix_of(name: str) -> str:
         if name.startswith(prefix):
             return prefix
     if meant := meant_names(name):
-        raise DatasetNameError(f"unknown dataset {name!r}: did you mean {either(meant)}?")
+        raise DatasetNameError(f"unknown dataset {name!r}: did you mean {alternatives(meant)}?")
     known = shortest_prefixes()
-    raise DatasetNameError(f"{name}: a name begins with {either(known)}{nearest(name, known)}")
+    raise DatasetNameError(
+        f"{name}: a name begins with {alternatives(known)}{suggestion(name, known)}"
+    )
 
 
 def shortest_prefixes() -> list[str]:
@@ -155,7 +157,7 @@ def baseline_named(name: str) -> Baseline:
     """Find a baseline by name, or raise ValueError."""
     known = baselines()
     if name not in known:
-        raise ValueError(f"unknown baseline {name!r}{nearest(name, known)}")
+        raise ValueError(f"unknown baseline {name!r}{suggestion(name, known)}")
     return known[name]
 
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from ..core import Group, PluginTable, nearest, quoted_value
+from ..core import Group, PluginTable, quoted_value, suggestion
 
 Size = tuple[int, int]  # (width, height) of an image in pixels
 
@@ -70,7 +70,7 @@ class Space:
     def __post_init__(self) -> None:
         if self.kind not in SPACE_KINDS:
             raise SpaceError(
-                f"unknown coordinate space {self.kind!r}{nearest(self.kind, SPACE_KINDS)}"
+                f"unknown coordinate space {self.kind!r}{suggestion(self.kind, SPACE_KINDS)}"
             )
         needs = SPACE_KINDS[self.kind].needs
         if not all(getattr(self, name) for name in needs):
@@ -112,7 +112,9 @@ def space_from(settings: str | Mapping[str, Any]) -> Space:
     fields = [each.name for each in dataclasses.fields(Space)]
     for key in settings:
         if key not in fields:
-            raise SpaceError(f"unknown setting {key!r} of a coordinate space{nearest(key, fields)}")
+            raise SpaceError(
+                f"unknown setting {key!r} of a coordinate space{suggestion(key, fields)}"
+            )
     if "kind" not in settings:
         raise SpaceError(
             f"the kind of the coordinate space is missing; kinds: {', '.join(SPACE_KINDS)}"

@@ -13,7 +13,7 @@ import click
 
 from ..benchmarks import begins_with_prefix, benchmark_of, benchmarks, parse
 from ..boxes import FILE_PIXELS, REPRESENTATIONS, SPACE_KINDS
-from ..core import EXIT_SOME_FAILED, as_called, nearest, reported, scrub, unreported
+from ..core import EXIT_SOME_FAILED, as_called, reported, scrub, suggestion, unreported
 from ..data import load_dataset, published_sets
 from ..models import MODELS, find_model, row_of_checkpoint
 from ..protocol import Benchmark, Drawing, custom_prompt, settings_from
@@ -134,7 +134,7 @@ def _findings(target: str, options: Mapping[str, Any], temporary: Path) -> plugi
     if dataset := next((each for each in listed if of_this_set in f"{each}_".casefold()), None):
         command = as_called(f"python run_findit.py check {dataset}")
         raise ValueError(f"{name!r} is only part of a dataset's name. Type {command}")
-    near = nearest(name, [*known, *MODELS, *SPACE_KINDS, *REPRESENTATIONS, *sets])
+    near = suggestion(name, [*known, *MODELS, *SPACE_KINDS, *REPRESENTATIONS, *sets])
     near = near or as_called("; for names type python run_findit.py models, or data list")
     raise ValueError(f"unknown benchmark, model, space, representation or set {name!r}{near}")
 

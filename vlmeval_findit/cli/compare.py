@@ -20,7 +20,7 @@ from ..analysis import (
     pair_runs,
     scores_by_index,
 )
-from ..core import counted, nearest, printable
+from ..core import counted, printable, suggestion
 from ..leaderboard import (
     Table,
     comparison_table,
@@ -144,7 +144,9 @@ def _runs_of(side: Path) -> _Side:
     chosen = [run for run in runs if run.variant.format == format_]
     if not chosen:
         formats = sorted({run.variant.format for run in runs})
-        raise ValueError(f"{side}: no run of {folder} is in this format{nearest(format_, formats)}")
+        raise ValueError(
+            f"{side}: no run of {folder} is in this format{suggestion(format_, formats)}"
+        )
     asked = {(run.model, run.board_dataset) for run in chosen}
     beside = {run.variant.format for run in runs if (run.model, run.board_dataset) in asked}
     return _Side(chosen, [run.path for run in chosen], len(beside))

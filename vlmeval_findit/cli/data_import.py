@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from ..benchmarks.findit import Family, parse
-from ..core import as_called, first_few, nearest
+from ..core import as_called, first_few, suggestion
 from ..data import (
     ANNOTATION_FORMATS,
     SOURCES,
@@ -224,7 +224,7 @@ def make_set(name: str, options: ImportOptions) -> int:
     """Make the datasets of a published set; 1 if some could not be made, 2 if none could."""
     sets = published_sets()
     if name not in sets:
-        raise AnnotationError(f"unknown published set {name!r}{nearest(name, sets)}")
+        raise AnnotationError(f"unknown published set {name!r}{suggestion(name, sets)}")
     row = sets[name]
     say(f"{row.title}\nlicence: {row.licence}\npublished at {row.address}")
     imported, refused = 0, []

@@ -13,7 +13,7 @@ import click
 from ..benchmarks import benchmark_of, benchmarks
 from ..benchmarks.findit import BENCHMARK_DATASETS, DATASETS, FindItQuery, FindItVariant
 from ..boxes import SpaceError, reply_extent
-from ..core import as_called, nearest
+from ..core import as_called, suggestion
 from ..data import (
     MAKERS,
     SHIPPED_LICENCE,
@@ -107,7 +107,7 @@ def _print_model(model: str, query: Query, variant: DatasetVariant, message: Mes
             benchmark_of(variant).space(named, variant, Settings(), nobody)
         except SpaceError:
             raise ValueError(
-                f"--model {named}: unknown model{nearest(named, MODELS)}. A checkpoint is named "
+                f"--model {named}: unknown model{suggestion(named, MODELS)}. A checkpoint is named "
                 "with its folder: --model NAME=FOLDER"
             ) from None
         return

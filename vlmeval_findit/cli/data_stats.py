@@ -9,7 +9,7 @@ import click
 
 from ..benchmarks import begins_with_prefix, benchmarks
 from ..benchmarks.findit import table_called
-from ..core import nearest
+from ..core import suggestion
 from ..data import LARGE_ABOVE, SMALL_BELOW, SetStatistics, Spread, load_dataset, statistics_of
 from .command_base import Command, complete_datasets, json_option
 from .printing import print_columns, write_json
@@ -51,7 +51,7 @@ def _variant_of(name: str) -> str:
         for variant in benchmark.variant_names()
     }
     if table not in listed:
-        raise ValueError(f"unknown dataset {name!r}{nearest(name, listed)}")
+        raise ValueError(f"unknown dataset {name!r}{suggestion(name, listed)}")
     return listed[table]
 
 

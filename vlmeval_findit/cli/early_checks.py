@@ -20,13 +20,13 @@ from ..core import (
     Count,
     Dollars,
     Number,
+    alternatives,
     closest,
     dataset_names,
-    either,
     has_dataset,
     may_have_dataset,
-    nearest,
     quoted_value,
+    suggestion,
     validate,
 )
 from ..engine import CallOptions, CellBuilder, Deployment
@@ -92,7 +92,7 @@ def check_host_dataset(name: str) -> str | None:
     if has_dataset(name) or is_users_table(name):
         return _whose(name, meant[0]) if meant else None
     if meant:
-        raise ValueError(f"unknown dataset {name!r}: did you mean {either(meant)}?")
+        raise ValueError(f"unknown dataset {name!r}: did you mean {alternatives(meant)}?")
     _refuse_unmade(name)
     if may_have_dataset(name):
         return None
@@ -196,7 +196,7 @@ def note_unknown_image_keys() -> None:
     known = sorted(of_findit | {variant.images for variant in variants})
     for key, place in named.items():
         if key not in known:
-            near = nearest(key, known)
+            near = suggestion(key, known)
             print_note(f"{place}: no dataset has images called {quoted_value(key)}{near}")
 
 
@@ -276,7 +276,7 @@ def refuse_untabled(entry: ModelEntry, more: str = "") -> NoReturn:
             f"asked as the protocol says. For {name} itself type --space SPACE{more}"
         )
     raise ValueError(
-        f"unknown model {name!r}{nearest(name, MODELS)}\n"
+        f"unknown model {name!r}{suggestion(name, MODELS)}\n"
         f"For another model type --like NAME or --space SPACE{more}"
     )
 

@@ -28,10 +28,10 @@ from ..core import (
     closest,
     install_command,
     missing_extra,
-    nearest,
     printable_logs,
     program,
     read_env_file,
+    suggestion,
 )
 from .command_base import (
     HELP,
@@ -156,7 +156,7 @@ class Commands(click.Group):
             return super().resolve_command(ctx, args)
         if instead := our_command(f"{self.prefix}{' '.join(args)}".split()):
             raise ValueError(f"unknown command {name!r}.{instead}")
-        raise ValueError(f"unknown command {name!r}{nearest(name, COMMANDS)}")
+        raise ValueError(f"unknown command {name!r}{suggestion(name, COMMANDS)}")
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         for heading, rows in GROUPS.items():

@@ -21,7 +21,7 @@ from rich.progress import (
     TransferSpeedColumn,
 )
 
-from ..core import count_of, duration, mapping, repeated
+from ..core import count_of, duration, object_or_empty, repeated
 from ..engine import PlannedCalls
 from ..protocol import CallResult
 from ..scoring import CellResult
@@ -108,7 +108,7 @@ class SweepProgress:
 
     def _count_tokens(self, answer: CallResult) -> None:
         # The record is checked where it is scored; a model of a plug-in may put anything there.
-        for name, count in mapping(answer.record.get("tokens")).items():
+        for name, count in object_or_empty(answer.record.get("tokens")).items():
             self._tokens[name] += count_of(count) or 0
 
     def scored(self, result: CellResult) -> None:

@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 import click
 
 from ..benchmarks import resembles_dataset_name
-from ..core import HostFlag, Runner, host_flags, nearest
+from ..core import HostFlag, Runner, host_flags, suggestion
 from ..engine import CellBuilder, Deployment, deployment_of
 from ..models import ModelEntry, ModelOptions, check_stated, known_model, refuse_same_names
 from ..protocol import SETTING_NAMES, DatasetVariant, judge_args, our_settings, settings_from
@@ -116,7 +116,7 @@ class RunCommand(Command):
 def check_named(run: RunLine) -> None:
     """Refuse a command line without a dataset or a model."""
     if run.mode not in _MODES:
-        raise ValueError(f"unknown --mode {run.mode!r}{nearest(run.mode, _MODES)}")
+        raise ValueError(f"unknown --mode {run.mode!r}{suggestion(run.mode, _MODES)}")
     if not run.data:
         raise ValueError(
             "--model without --data: name a dataset "
@@ -184,7 +184,7 @@ def parse_host_flags(runner: Runner | None, run: RunLine, command: Command) -> d
         if not name.startswith("-"):
             raise ValueError(f"{name!r} belongs to no flag: write it after --data or --model")
         known = sorted(findit_names | host_names | {"--version"})
-        raise ValueError(f"unknown flag {name!r}{nearest(name, known)}")
+        raise ValueError(f"unknown flag {name!r}{suggestion(name, known)}")
     return {name: value for name, value in vars(values).items() if value not in (None, False, [])}
 
 
@@ -198,7 +198,7 @@ def _check_others(run: RunLine) -> None:
     if not run.others:
         for key in run.settings:
             if key not in SETTING_NAMES:
-                why = f"unknown setting {key!r}{nearest(key, SETTING_NAMES)}"
+                why = f"unknown setting {key!r}{suggestion(key, SETTING_NAMES)}"
                 raise ValueError(f"--judge-args: {why}")
     our_settings(run.settings)
     flags = {
@@ -244,7 +244,7 @@ def check_image_roots(run: RunLine) -> None:
         if key not in keys:
             raise ValueError(
                 f"--image-root {pair}: no dataset of --data has images called {key!r}"
-                f"{nearest(key, keys)}. Type: --image-root {keys[0]}=DIR"
+                f"{suggestion(key, keys)}. Type: --image-root {keys[0]}=DIR"
             )
         if not folder or not folder_from(folder).is_dir():
             raise ValueError(

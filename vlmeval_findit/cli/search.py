@@ -8,7 +8,7 @@ import click
 
 from ..analysis import ranking_rule
 from ..benchmarks.findit import BENCHMARK, MARKS, AnnotationTable
-from ..core import nearest
+from ..core import suggestion
 from ..models import ModelOptions, find_model, space_or_variable
 from ..sweeps import search_sweep, search_target
 from .command_base import (
@@ -106,5 +106,5 @@ def _marks(text: str | None) -> tuple[str, ...]:
     marks = tuple(dict.fromkeys(text.split(",")))
     for mark in marks:
         if mark not in MARKS:
-            raise ValueError(f"--marks: unknown mark {mark!r}{nearest(mark, MARKS)}")
+            raise ValueError(f"--marks: unknown mark {mark!r}{suggestion(mark, MARKS)}")
     return marks

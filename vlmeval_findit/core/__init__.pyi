@@ -1,7 +1,7 @@
 """The door of the room: names, in the order in which a newcomer should meet them."""
 
 from .command import (
-    clone as clone,
+    clone_folder as clone_folder,
     program as program,
     as_called as as_called,
     shipped_folder as shipped_folder,
@@ -20,14 +20,14 @@ from .command import (
 
 from .formatting import (
     closest as closest,
-    nearest as nearest,
+    suggestion as suggestion,
     is_one_line as is_one_line,
     printable as printable,
     printable_lines as printable_lines,
     quoted_value as quoted_value,
     plain_value as plain_value,
     shorten as shorten,
-    either as either,
+    alternatives as alternatives,
     first_few as first_few,
     counted as counted,
     duration as duration,
@@ -79,8 +79,8 @@ from .text_files import (
 )
 
 from .json_values import (
-    mapping as mapping,
-    objects as objects,
+    object_or_empty as object_or_empty,
+    objects_of as objects_of,
     count_of as count_of,
     number_of as number_of,
 )
@@ -103,7 +103,7 @@ from .files import (
     atomic_write as atomic_write,
     write_text_once as write_text_once,
     write_once as write_once,
-    unsafe as unsafe,
+    unsafe_name as unsafe_name,
     SETTLED_NS as SETTLED_NS,
     FileState as FileState,
     HashedFile as HashedFile,
@@ -131,7 +131,7 @@ from .plugin_rows import (
 
 from .redaction import (
     HIDDEN as HIDDEN,
-    remember as remember,
+    remember_secrets as remember_secrets,
     is_secret_name as is_secret_name,
     is_secret_header as is_secret_header,
     secret_field as secret_field,
@@ -139,7 +139,7 @@ from .redaction import (
     Secrets as Secrets,
     known_secrets as known_secrets,
     scrub as scrub,
-    quoted as quoted,
+    quoted_line as quoted_line,
     error_line as error_line,
     replace_surrogates as replace_surrogates,
 )

@@ -15,7 +15,7 @@ from .files import modules_sha256
 _PACKAGE = Path(__file__).resolve().parents[1]
 
 
-def clone() -> Path | None:
+def clone_folder() -> Path | None:
     """Return the clone that the package is imported from; None if it was installed."""
     # Neighbours of an installed package are other packages.
     folder = _PACKAGE.parent
@@ -29,7 +29,7 @@ def program() -> str:
     if typed.name == "run_findit.py":
         return f"python {shlex.quote(str(typed))}"
     is_script = typed.stem in ("findit", "vlmeval-findit")
-    return "findit" if is_script or clone() is None else "python run_findit.py"
+    return "findit" if is_script or clone_folder() is None else "python run_findit.py"
 
 
 def as_called(text: str) -> str:
@@ -43,7 +43,7 @@ def shipped_folder(name: str) -> Path:
 
     A released wheel holds no ``weights``.
     """
-    return (clone() or _PACKAGE) / name
+    return (clone_folder() or _PACKAGE) / name
 
 
 @cache
@@ -91,7 +91,7 @@ def install_command(extra: str) -> str:
     >>> install_command("run").endswith("[run]'")
     True
     """
-    folder = clone()
+    folder = clone_folder()
     if folder is None:
         return f"pip install 'vlmeval-findit[{extra}]'"
     where = "." if folder == Path.cwd() else str(folder)

@@ -151,12 +151,12 @@ def write_once(path: Path, data: bytes) -> None:
 # --- names from outside ---------------------------------------------------------------------------
 
 
-def unsafe(name: str) -> str | None:
+def unsafe_name(name: str) -> str | None:
     """Say why a name must not be joined to a folder; None if it stays below it.
 
     Backslashes count as slashes and drive letters as absolute on every system.
 
-    >>> unsafe("Scenes/easy/1.jpg"), unsafe("../1.jpg"), unsafe("C:1.jpg")
+    >>> unsafe_name("Scenes/easy/1.jpg"), unsafe_name("../1.jpg"), unsafe_name("C:1.jpg")
     (None, 'climbs out of its folder', 'has an absolute path')
     """
     parts = name.replace("\\", "/").split("/")

@@ -45,7 +45,7 @@ def _common_beginning(left: str, right: str) -> int:
     return count
 
 
-def nearest(word: str, words: Iterable[str]) -> str:
+def suggestion(word: str, words: Iterable[str]) -> str:
     """Return ``: did you mean xyxy?`` if a word is near, else the list of all words."""
     words = list(words)
     best = closest(word, words)
@@ -156,10 +156,10 @@ def shorten(text: str, most: int) -> str:
     return f"{text[: most - 1 - tail]}…{text[-tail:]}"
 
 
-def either(names: Sequence[str]) -> str:
+def alternatives(names: Sequence[str]) -> str:
     """Name alternatives.
 
-    >>> either(["a"]), either(["a", "b"]), either(["a", "b", "c"])
+    >>> alternatives(["a"]), alternatives(["a", "b"]), alternatives(["a", "b", "c"])
     ('a', 'a or b', 'a, b or c')
     """
     *others, last = names

@@ -7,12 +7,12 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 
-def mapping(value: object) -> Mapping[str, Any]:
+def object_or_empty(value: object) -> Mapping[str, Any]:
     """Return a JSON object, or an empty object for any other value."""
     return value if isinstance(value, dict) else {}
 
 
-def objects(value: object) -> list[Mapping[str, Any]]:
+def objects_of(value: object) -> list[Mapping[str, Any]]:
     """Return the JSON objects of a list; none of any other value."""
     return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
 

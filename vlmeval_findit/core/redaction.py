@@ -55,7 +55,7 @@ _IN_ADDRESS = re.compile(r"://[^/\s:@]*:([^/\s@]+)@")
 _remembered: set[str] = set()
 
 
-def remember(*secrets: str) -> None:
+def remember_secrets(*secrets: str) -> None:
     """Hide these secrets from now on, besides those in the environment."""
     _remembered.update(secret for secret in secrets if len(secret) >= SHORTEST)
 
@@ -164,7 +164,7 @@ def scrub(text: str) -> str:
     return text if len(text) < SHORTEST else known_secrets().scrub(text)
 
 
-def quoted(text: str, limit: int) -> str:
+def quoted_line(text: str, limit: int) -> str:
     """Quote others' text on one line: scrubbed first, then cut, and printable."""
     line = " ".join(scrub(replace_surrogates(text)).split())
     return printable(line[:limit])
@@ -172,7 +172,7 @@ def quoted(text: str, limit: int) -> str:
 
 def error_line(error: BaseException) -> str:
     """Format an exception on one line, scrubbed: its class, and what it says."""
-    return quoted(f"{type(error).__name__}: {error}", 500).removesuffix(":")
+    return quoted_line(f"{type(error).__name__}: {error}", 500).removesuffix(":")
 
 
 def replace_surrogates(text: str) -> str:

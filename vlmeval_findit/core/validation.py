@@ -15,7 +15,7 @@ from math import isfinite
 from sys import float_info
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeVar
 
-from .formatting import nearest, plain_value, quoted_value
+from .formatting import plain_value, quoted_value, suggestion
 from .redaction import is_secret_name
 
 if TYPE_CHECKING:
@@ -100,7 +100,7 @@ def row_of(table: Collection[str], what: str, *others: str) -> Checked:
 
     def check(name: str) -> str:
         if name not in others and name not in table:
-            raise ValueError(f"unknown {what} {name!r}{nearest(name, table)}")
+            raise ValueError(f"unknown {what} {name!r}{suggestion(name, table)}")
         return name
 
     return Checked(check)
@@ -173,7 +173,7 @@ class Config:
             raise ValueError(f"should be a mapping with the keys {', '.join(known)}")
         for key in values:
             if key not in known:
-                near = nearest(str(key), [*known, *cls.read_before])
+                near = suggestion(str(key), [*known, *cls.read_before])
                 if key in cls.belong_elsewhere:
                     why = f"write `{key}` {cls.belong_elsewhere[key]}, not here"
                     raise MisplacedError(why, key, is_key=True)

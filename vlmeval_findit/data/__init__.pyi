@@ -144,8 +144,8 @@ from .custom.upright_boxes import (
 
 from .custom.polygons import (
     Outlines as Outlines,
-    fill as fill,
-    fill_all as fill_all,
+    fill_polygons as fill_polygons,
+    fill_outlines as fill_outlines,
 )
 
 from .custom.image_names import (
@@ -213,7 +213,7 @@ from .fetch.download import (
     DownloadError as DownloadError,
     Policy as Policy,
     Client as Client,
-    address as address,
+    address_below as address_below,
     fetch_file as fetch_file,
 )
 
@@ -234,7 +234,7 @@ from .demo.photos import (
     Photo as Photo,
     photos as photos,
     read_photo as read_photo,
-    image as image,
+    demo_image as demo_image,
     demo_tables as demo_tables,
     prepare_demo as prepare_demo,
 )
@@ -260,8 +260,8 @@ from .rendered.scene import (
     Owners as Owners,
     Stream as Stream,
     rng_of as rng_of,
-    look as look,
-    pick as pick,
+    draw_look as draw_look,
+    draw_name as draw_name,
     PaintedScene as PaintedScene,
     compose_scene as compose_scene,
     looks_and_places as looks_and_places,

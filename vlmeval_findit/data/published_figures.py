@@ -33,8 +33,8 @@ from ..core import (
     Text,
     Whole,
     YesNo,
-    nearest,
     row_of,
+    suggestion,
     validate,
 )
 from ..models import find_model
@@ -225,11 +225,11 @@ def _of_report(
 ) -> Iterable[PublishedFigure]:
     for number, row in enumerate(report.figures):
         if row.conditions not in file.conditions:
-            near = nearest(row.conditions, file.conditions)
+            near = suggestion(row.conditions, file.conditions)
             raise MisplacedError(f"unknown conditions {row.conditions!r}{near}", *at, number)
         for name, value in row.values.items():
             if name not in file.sets:
-                near = nearest(name, file.sets)
+                near = suggestion(name, file.sets)
                 raise MisplacedError(f"unknown set {name!r}{near}", *at, number, "values")
             yield PublishedFigure(
                 model=row.model,

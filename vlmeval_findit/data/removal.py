@@ -9,7 +9,7 @@ from itertools import chain
 from pathlib import Path
 
 from ..benchmarks.findit import custom_rows
-from ..core import TextError, file_sha256, nearest, read_json
+from ..core import TextError, file_sha256, read_json, suggestion
 from ..storage import (
     PROVENANCE,
     TableError,
@@ -56,7 +56,7 @@ def imports_called(name: str) -> list[str]:
     imported = [part for part in parts if part in custom_datasets()]
     if not imported:
         raise AnnotationError(
-            f"nothing was imported under the name {name!r}{nearest(name, custom_rows())}"
+            f"nothing was imported under the name {name!r}{suggestion(name, custom_rows())}"
         )
     return imported
 

@@ -16,7 +16,7 @@ from typing import Any
 import yaml
 
 from ..benchmarks.findit import PREFIX, Dataset
-from ..core import Group, PluginTable, nearest, quoted_value
+from ..core import Group, PluginTable, quoted_value, suggestion
 from ..storage import WrittenTable
 from .annotated_samples import AnnotationError, Counts, Samples
 from .custom.reader_options import ReaderOptions
@@ -247,7 +247,7 @@ def made_sources() -> Mapping[str, DataSource]:
 def source_for(dataset: Dataset) -> DataSource:
     """Return where the images of a dataset come from, or raise a ValueError."""
     if dataset.images not in SOURCES.builtin:
-        near = nearest(dataset.images, SOURCES.builtin)
+        near = suggestion(dataset.images, SOURCES.builtin)
         why = f"nothing says where the images {dataset.images!r} come from{near}"
         raise ValueError(f"{dataset.name}: {why}")
     return SOURCES.builtin[dataset.images]

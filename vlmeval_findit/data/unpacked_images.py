@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from filecmp import cmp
 from pathlib import Path
 
-from ..core import TextError, file_sha256, read_json, unsafe, validate, write_text_once
+from ..core import TextError, file_sha256, read_json, unsafe_name, validate, write_text_once
 from ..storage import lmu_data_root
 from .annotated_samples import AnnotationError
 
@@ -46,7 +46,7 @@ def unpacked_by_import(name: str) -> list[Path]:
     images = []
     for image, content in _recorded(name).items():
         path = folder / image
-        if not unsafe(image) and path.is_file() and file_sha256(path) == content:
+        if not unsafe_name(image) and path.is_file() and file_sha256(path) == content:
             images.append(path)
     return images
 

@@ -141,7 +141,7 @@ from .journal.view import (
 
 from .cell_files import (
     count_failed as count_failed,
-    in_memory as in_memory,
+    score_in_memory as score_in_memory,
     prediction_rows as prediction_rows,
     clean_up as clean_up,
     merge_predictions as merge_predictions,

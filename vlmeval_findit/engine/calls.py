@@ -29,10 +29,10 @@ from ..protocol import (
     PromptDigest,
     PromptSet,
     Reference,
+    json_text,
     located,
     prompt_hash,
     prompt_set,
-    quoted,
 )
 from ..storage import Folder, content_of, image_folder, rows_to_leave_out
 
@@ -146,7 +146,7 @@ class Prompts:
 def _sha256_without_images(message: Message) -> bytes:
     """Hash a message with an empty name for each image."""
     parts = [
-        '["image",""]' if kind is PartKind.IMAGE else f'["{kind.value}",{quoted(text)}]'
+        '["image",""]' if kind is PartKind.IMAGE else f'["{kind.value}",{json_text(text)}]'
         for kind, text in message
     ]
     return hashlib.sha256(f"[{','.join(parts)}]".encode()).digest()
@@ -211,7 +211,7 @@ class Cell:
 
         def key(at: int) -> str:
             digest = begun.copy()
-            shown = ",".join(map(quoted, contents(hashes.images[at])))
+            shown = ",".join(map(json_text, contents(hashes.images[at])))
             digest.update(f',"{hashes.message_sha256(at)}",[{shown}]]'.encode())
             return digest.hexdigest()
 

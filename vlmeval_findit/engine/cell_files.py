@@ -60,7 +60,7 @@ from ..storage import (
     PredictionError,
     RunFiles,
     call_time_column,
-    changed,
+    changed_images,
     holds_rows,
     identity_values,
     is_transparent,
@@ -114,7 +114,7 @@ def count_failed(cell: Cell, keys: Iterable[str], journal: JournalView) -> int:
     return sum(not journal.serves(key, logprobs=cell.logprobs) for key in keys)
 
 
-def in_memory(output: Output, journal: JournalView) -> RunScore:
+def score_in_memory(output: Output, journal: JournalView) -> RunScore:
     """Score a complete cell without writing its files."""
     rows = prediction_rows(output.cell, output.cell.call_keys(), journal)
     return join_scores(_parts(output, rows, lambda details: None))
@@ -290,7 +290,7 @@ def _new_records(
 def _showed_others(reply: Reply, call: Call) -> bool:
     """Return whether a reply recorded other images than are there now."""
     now = dict(zip(call.image_names, map(short_content, call.image_sha256), strict=True))
-    return bool(changed(reply.shown, now))
+    return bool(changed_images(reply.shown, now))
 
 
 def _was_not_on_white(reply: Reply, call: Call, run: Identity) -> bool:

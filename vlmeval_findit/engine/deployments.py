@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ..benchmarks import baselines
-from ..core import may_have_model, model_names, nearest
+from ..core import may_have_model, model_names, suggestion
 from ..models import MODELS, ModelEntry, find_model, local_names, same_checkpoint
 from ..protocol import Answering, DatasetVariant, Described
 from .backend import Backend
@@ -53,7 +53,7 @@ def _refuse_unknown(name: str) -> None:
     ours = " or ".join(same_checkpoint(name))
     same = f"{ours} is the same checkpoint, asked as the protocol says"
     if not may_have_model(name):
-        meant = f": {same}" if ours else nearest(name, all_models())
+        meant = f": {same}" if ours else suggestion(name, all_models())
         raise ValueError(f"unknown model {name!r}{meant}")
     if ours and find_model(name) is not None:  # else its space is refused, in the same words
         log.warning("%s is VLMEvalKit's class, with its settings; %s", name, same)

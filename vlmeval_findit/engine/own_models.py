@@ -13,7 +13,14 @@ from pathlib import Path
 from typing import Any
 
 from ..benchmarks import baseline_for, baseline_named, benchmarks
-from ..core import either, host_version, install_command, may_have_model, package_folder, validate
+from ..core import (
+    alternatives,
+    host_version,
+    install_command,
+    may_have_model,
+    package_folder,
+    validate,
+)
 from ..models import (
     ModelEntry,
     RunSettings,
@@ -224,7 +231,7 @@ def refuse_device(entry: ModelEntry) -> None:
         count = len(visible_gpus())
         if count <= int(number or 0):
             here = [f"cuda:{place}" for place in range(count)] or ["cpu"]
-            raise ValueError(f"--device {device}: not here; type --device {either(here)}")
+            raise ValueError(f"--device {device}: not here; type --device {alternatives(here)}")
 
 
 def _run_settings(arguments: Mapping[str, Any]) -> RunSettings:

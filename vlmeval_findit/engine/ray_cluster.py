@@ -22,7 +22,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from ..core import FILES_VARIABLE, loaded_files, named_files, quoted, sha256_of
+from ..core import FILES_VARIABLE, loaded_files, named_files, quoted_line, sha256_of
 from ..protocol import Batch, CallResult
 from .backend import CallOptions, Loader
 from .local_backend import answers_in_turn
@@ -158,7 +158,7 @@ class Replica:
                 sent += len(together)
                 records = self._logged.buffer
                 self._logged.buffer = []
-                yield together, [(r.levelno, quoted(r.getMessage(), 2000)) for r in records]
+                yield together, [(r.levelno, quoted_line(r.getMessage(), 2000)) for r in records]
         await running
 
     async def stop(self) -> None:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..boxes import Space, SpaceError, stated_space
-from ..core import nearest, read_json, validate
+from ..core import read_json, suggestion, validate
 from ..models import (
     ANY_CHECKPOINT,
     NEEDED_FIELDS,
@@ -266,7 +266,7 @@ def served_model(entry: ModelEntry, serving: ServeOptions) -> ServedModel:
     elif entry.name in local_names():
         row, checkpoint = local_names()[entry.name]
     else:
-        near = nearest(entry.name, local_names())
+        near = suggestion(entry.name, local_names())
         raise ValueError(f"unknown local model {entry.name!r}{near}")
     limit, given = token_limit({"space": entry.space, **entry.settings})
     for name in given.keys() & _ELSEWHERE.keys():

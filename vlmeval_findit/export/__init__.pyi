@@ -19,7 +19,7 @@ from .private import (
 from .trackers import (
     RUN_TAG as RUN_TAG,
     CURVE_TAG as CURVE_TAG,
-    key_of as key_of,
+    tracker_key as tracker_key,
     plain_name as plain_name,
     worst_answers as worst_answers,
 )

@@ -16,7 +16,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from ..core import quoted
+from ..core import quoted_line
 from ..scoring import Run
 from .export_folder import make_store
 from .targets import ExportError, NotExportableError
@@ -33,14 +33,14 @@ def to_wandb(
     try:
         wandb.Settings(project=project)
     except (UsageError, ValueError) as error:
-        raise NotExportableError(f"--project {project}: {quoted(str(error), 300)}") from None
+        raise NotExportableError(f"--project {project}: {quoted_line(str(error), 300)}") from None
     make_store(out, "wandb")
     folder = out.absolute() / "wandb"
     folder.mkdir(exist_ok=True)
     try:
         yield from log_new(runs, _WandbStore(folder, project), pictures)
     except Error as error:
-        raise ExportError(quoted(str(error), 500)) from None
+        raise ExportError(quoted_line(str(error), 500)) from None
     yield "send them, for whoever may see the project, with:"
     yield f"  wandb sync {folder}/offline-run-*"
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from ..core import quoted
+from ..core import quoted_line
 from ..scoring import Run
 from .export_folder import copy_run, make_store
 from .targets import ExportError, NotExportableError
@@ -49,11 +49,11 @@ def to_mlflow(
     try:
         client = mlflow.MlflowClient(tracking_uri=uri)
     except errors as error:
-        raise NotExportableError(f"{where}: {quoted(str(error), 500)}") from None
+        raise NotExportableError(f"{where}: {quoted_line(str(error), 500)}") from None
     try:
         yield from log_new(runs, _Experiment(client, project, artifacts), pictures)
     except errors as error:
-        raise ExportError(quoted(str(error), 500)) from None
+        raise ExportError(quoted_line(str(error), 500)) from None
     if out is not None:
         yield "show them with:"
         yield f"  mlflow ui --backend-store-uri {uri}"

@@ -120,7 +120,7 @@ def _log_runs(
     new = 0
     reasons = Counter[str]()
     for run in runs:
-        if tracker.has(key_of(run)):
+        if tracker.has(tracker_key(run)):
             continue
         transcripts, missing = gather_transcripts([run])
         reasons.update(entry.reason for entry in missing)
@@ -146,7 +146,7 @@ def _tracked_run(run: Run, worst: Sequence[LoggedAnswer], private: Private) -> T
             params[plain_name(column)] = private.in_record(text)
     metric_values |= _slice_values(run)
     name = private.in_record(f"{run.model} {run.variant.name}")
-    return TrackedRun(run, key_of(run), name, params, metric_values, worst, private)
+    return TrackedRun(run, tracker_key(run), name, params, metric_values, worst, private)
 
 
 def _log_curves(runs: Sequence[Run], tracker: Tracker, private: Private) -> Iterator[str]:
@@ -165,7 +165,7 @@ def _tracked_curve(curve: LearningCurve, private: Private) -> TrackedCurve:
             values[plain_name(f"{curve.title} low")] = point.interval.low
             values[plain_name(f"{curve.title} high")] = point.interval.high
         points.append((point.step, values))
-    steps = [(point.step, key_of(point.run)) for point in curve.points]
+    steps = [(point.step, tracker_key(point.run)) for point in curve.points]
     return TrackedCurve(
         curve=_digest([curve.name, curve.dataset]),
         key=_digest([curve.name, curve.dataset, steps]),
@@ -174,7 +174,7 @@ def _tracked_curve(curve: LearningCurve, private: Private) -> TrackedCurve:
     )
 
 
-def key_of(run: Run) -> str:
+def tracker_key(run: Run) -> str:
     """Return the key of a run: model, dataset, conditions, predictions, score and spaces."""
     provenance = run.provenance
     sums = sorted((str(key), round(total, 6)) for key, total in run.sums.items())

@@ -12,7 +12,7 @@ from typing import Any
 from ..analysis import BestFormats, error_types_of
 from ..benchmarks.findit import FindItVariant
 from ..boxes import BoxError, Space
-from ..core import atomic_write, counted, nearest, sha256_of
+from ..core import atomic_write, counted, sha256_of, suggestion
 from ..protocol import PartKind, located, lost_key
 from ..report import Transcript, gather_transcripts
 from ..scoring import Run, RunError, read_details, read_provenance
@@ -130,7 +130,7 @@ def _chosen_types(runs: Sequence[Run], errors: Sequence[str]) -> dict[str, str]:
         raise NotExportableError("no run has boxes: name a run with boxes")
     for name in errors:
         if name not in known:
-            raise ValueError(f"--errors: unknown type {name!r}{nearest(name, known)}")
+            raise ValueError(f"--errors: unknown type {name!r}{suggestion(name, known)}")
     chosen = errors or [name for name, key in known.items() if key not in NO_FAULT]
     return {known[name]: name for name in chosen}
 

@@ -55,7 +55,7 @@ from .baseline_models import (
 )
 
 from .plain_values import (
-    plain_value as plain_value,
+    json_value_of as json_value_of,
 )
 
 from . import (

@@ -15,7 +15,15 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ..core import EXIT_REFUSED, TextError, mapping, nearest, parse_json, quoted_value, read_text
+from ..core import (
+    EXIT_REFUSED,
+    TextError,
+    object_or_empty,
+    parse_json,
+    quoted_value,
+    read_text,
+    suggestion,
+)
 from ..models import row_to_run
 
 
@@ -49,16 +57,16 @@ def check_config(arguments: Sequence[str]) -> None:
         parse_json(text, unique=True)
     except TextError as error:
         raise ValueError(error.message_for(config)) from None
-    for name, entry in mapping(mapping(values).get("model")).items():
+    for name, entry in object_or_empty(object_or_empty(values).get("model")).items():
         try:
-            _check_like(mapping(entry))
+            _check_like(object_or_empty(entry))
         except ValueError as error:
             raise ValueError(f"{config}: model.{name}: {error}") from None
-    for name, entry in mapping(mapping(values).get("data")).items():
-        for key in mapping(entry):
+    for name, entry in object_or_empty(object_or_empty(values).get("data")).items():
+        for key in object_or_empty(entry):
             known = dataset_keys().get(str(entry.get("class")), (key,))
             if key not in ("class", *known):
-                why = f"unknown key {quoted_value(key)}{nearest(key, known)}"
+                why = f"unknown key {quoted_value(key)}{suggestion(key, known)}"
                 raise ValueError(f"{config}: data.{name}: {why}")
 
 

@@ -22,7 +22,7 @@ from .model_objects import (
     endpoint_of,
     hides,
 )
-from .plain_values import plain_value
+from .plain_values import json_value_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -274,7 +274,7 @@ def refuse_unknown_bounds(model: str, entry: Entry, variant: DatasetVariant) -> 
 def _plain(arguments: Mapping[str, Any]) -> dict[str, Any]:
     """Return arguments as JSON values, without secrets."""
     return {
-        name: plain_value(value, depth=1)
+        name: json_value_of(value, depth=1)
         for name, value in arguments.items()
         if not hides(name, value)
     }

@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
-from ..core import is_secret_name, remember
+from ..core import is_secret_name, remember_secrets
 from ..engine import NO_ANSWER_DEPENDS
 from ..models import Endpoint
-from .plain_values import is_stable, plain_value
+from .plain_values import is_stable, json_value_of
 
 _GIVEN = "_findit_arguments"  # Attribute with what a model's constructor was given
 _SEEN = "_findit_attributes"  # Attribute with a :class:`_Seen`
@@ -124,7 +124,7 @@ def _attributes(namespace: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
         is_private = name.startswith("_") or hides(name, value)
         if is_private or name in WITHOUT_EFFECT or not is_stable(name, value):
             continue
-        yield name, plain_value(value)
+        yield name, json_value_of(value)
 
 
 def hides(name: str, value: Any) -> bool:
@@ -132,7 +132,7 @@ def hides(name: str, value: Any) -> bool:
     if not is_secret_name(name) and name != "budget":
         return False
     if isinstance(value, str):
-        remember(value)
+        remember_secrets(value)
     return True
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ..benchmarks import benchmarks, parse, resembles_dataset_name
-from ..core import EXIT_LIMIT_REACHED, EXIT_SOME_FAILED, is_disk_full, nearest, scrub
+from ..core import EXIT_LIMIT_REACHED, EXIT_SOME_FAILED, is_disk_full, scrub, suggestion
 
 
 @dataclass(slots=True)
@@ -175,7 +175,7 @@ def _in_our_words(reason: str, dataset: str) -> str:
             for each in benchmarks()
             for name in each.variant_names()
         ]
-        return f"{reason}{nearest(unsupported[1], known)}"
+        return f"{reason}{suggestion(unsupported[1], known)}"
     return _SKIPPED.get(reason, reason)
 
 

@@ -23,10 +23,10 @@ _LONGEST = 2000  # Characters of JSON; a longer value is known by its hash
 _DEEPEST = 4  # Levels of objects in objects
 
 
-def plain_value(value: Any, depth: int = 0) -> Any:
+def json_value_of(value: Any, depth: int = 0) -> Any:
     """Return a value as JSON; an object that is no plain data by the name of its class.
 
-    >>> plain_value({"b": (1, 2), "api_key": "sk-1", "a": Path("x")})
+    >>> json_value_of({"b": (1, 2), "api_key": "sk-1", "a": Path("x")})
     {'a': 'x', 'b': [1, 2]}
     """
     result = _plain(value, depth)
@@ -52,9 +52,9 @@ def _plain(value: Any, depth: int) -> Any:
         case Mapping():
             return _fields({str(name): each for name, each in value.items()}, depth)
         case list() | tuple():
-            return [plain_value(each, depth + 1) for each in value]
+            return [json_value_of(each, depth + 1) for each in value]
         case set() | frozenset():
-            return sorted((plain_value(each, depth + 1) for each in value), key=repr)
+            return sorted((json_value_of(each, depth + 1) for each in value), key=repr)
         case partial():
             given = {"arguments": value.args, **value.keywords}
             return {"function": _name_of(value.func), **_fields(given, depth)}
@@ -88,7 +88,7 @@ def _name_of(function: Any) -> str:
 
 def _fields(values: Mapping[str, Any], depth: int) -> dict[str, Any]:
     return {
-        name: plain_value(value, depth + 1)
+        name: json_value_of(value, depth + 1)
         for name, value in sorted(values.items())
         if not name.startswith("_") and not is_secret_name(name) and is_stable(name, value)
     }

@@ -11,7 +11,7 @@ from vlmeval.config import supported_VLM
 from vlmeval.dataset import DATASET_CLASSES, SUPPORTED_DATASETS
 from vlmeval.dataset.video_dataset_config import supported_video_datasets
 
-from ..core import nearest
+from ..core import suggestion
 from ..engine import Deployment, MadeByHost
 from ..storage import check_model_name, is_users_table
 from .inference import prepare_run
@@ -33,7 +33,7 @@ def preflight(
         check_model_name(model)
         is_theirs = isinstance(asked(model), VLMEvalKitModel)
         if datasets and is_theirs and entry_of(model).cls is None:
-            raise ValueError(f"unknown model {model!r}{nearest(model, supported_VLM)}")
+            raise ValueError(f"unknown model {model!r}{suggestion(model, supported_VLM)}")
     for name in datasets:
         known = next(c for c in DATASET_CLASSES if name in c.supported_datasets())
         dataset = known(name, judge_args=judge_args, mode=mode, limit=limit)
@@ -52,7 +52,7 @@ def check_datasets(names: Iterable[str]) -> None:
         )
         if not is_known and not is_users_table(name):
             known = [*SUPPORTED_DATASETS, *supported_video_datasets]
-            raise ValueError(f"VLMEvalKit has no dataset {name!r}{nearest(name, known)}")
+            raise ValueError(f"VLMEvalKit has no dataset {name!r}{suggestion(name, known)}")
 
 
 def add_model(deployment: Deployment) -> None:

@@ -12,7 +12,7 @@ from importlib.util import find_spec
 from typing import Any
 
 from ..benchmarks import benchmarks
-from ..core import nearest
+from ..core import suggestion
 from ..engine import (
     Backend,
     Deployment,
@@ -53,7 +53,7 @@ class VLMEvalKitModel(InVLMEvalKit):
             stated = entry.space is not None
             make_known(entry.name, entry.checkpoint, entry.like, space_stated=stated)
         if entry.name not in supported_VLM:
-            near = nearest(entry.name, supported_VLM)
+            near = suggestion(entry.name, supported_VLM)
             raise ValueError(f"{entry.where}VLMEvalKit has no model {entry.name!r}{near}")
         refuse_headers(entry)
         try:

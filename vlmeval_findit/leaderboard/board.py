@@ -15,7 +15,7 @@ from ..statistics import (
     Estimate,
     Interval,
     correct_by_holm,
-    mean,
+    mean_of_estimates,
     metric_intervals,
     paired_difference,
 )
@@ -351,7 +351,7 @@ def _tested_estimate(reported: Iterable[_Reported], metrics: Sequence[Metric]) -
         if known is None:
             return None
         estimates.append(known)
-    return mean(estimates) if len(estimates) > 1 else estimates[0]
+    return mean_of_estimates(estimates) if len(estimates) > 1 else estimates[0]
 
 
 def _reported_on_all(
@@ -487,4 +487,4 @@ def _sign(metric: Metric) -> int:
 def mean_estimate(runs: Sequence[Run], metrics: Sequence[Metric]) -> Estimate:
     """Estimate metrics of a run, or their mean over several."""
     estimates = [estimate_run(run, metrics) for run in runs]
-    return mean(estimates) if len(estimates) > 1 else estimates[0]
+    return mean_of_estimates(estimates) if len(estimates) > 1 else estimates[0]

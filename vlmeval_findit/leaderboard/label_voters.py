@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ..analysis import why_no_voter
-from ..core import counted, nearest
+from ..core import counted, suggestion
 from ..scoring import Run
 from .comparable import ExcludedRun, group_by, group_comparable
 from .reported_formats import choose_reported
@@ -65,5 +65,5 @@ def _runs_of(runs: Sequence[Run], dataset: str | None) -> Sequence[Run]:
     by_name = {run.variant.name: run.variant.board_dataset for run in runs}
     name = by_name.get(dataset, dataset)
     if name not in by_dataset:
-        raise VotersError(f"--data {dataset}: no run of it{nearest(dataset, by_dataset)}")
+        raise VotersError(f"--data {dataset}: no run of it{suggestion(dataset, by_dataset)}")
     return by_dataset[name]

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from ..analysis import HeldOutAnswers, estimate_run, held_out_answers, is_favoured, rank_formats
-from ..core import nearest
+from ..core import suggestion
 from ..scoring import Run
 from ..statistics import (
     BestOf,
@@ -54,10 +54,10 @@ def formats_by_model(
         if name not in known:
             _refuse_excluded(model, name, excluded, f"{flag} {entry}")
         if model and model not in models:
-            raise FormatError(f"{flag} {entry}: no run of {model!r}{nearest(model, models)}")
+            raise FormatError(f"{flag} {entry}: no run of {model!r}{suggestion(model, models)}")
         formats[model] = name
         if name not in known:
-            raise FormatError(f"{flag} {entry}: no run has this format{nearest(name, known)}")
+            raise FormatError(f"{flag} {entry}: no run has this format{suggestion(name, known)}")
     return formats
 
 

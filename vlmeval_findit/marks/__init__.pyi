@@ -20,7 +20,7 @@ from .mark_drawing import (
 )
 
 from .region import (
-    Mask as Mask,
+    MaskArray as MaskArray,
     RLEError as RLEError,
     PackedMask as PackedMask,
     packed_mask as packed_mask,

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-Mask = npt.NDArray[np.uint8]  # Height x width, 0 or 1
+MaskArray = npt.NDArray[np.uint8]  # Height x width, 0 or 1
 
 
 class RLEError(ValueError):
@@ -59,7 +59,7 @@ class PackedMask:
             )
         return counts
 
-    def mask(self) -> Mask:
+    def mask(self) -> MaskArray:
         """Decode to height x width, 1 inside."""
         inside = np.zeros(len(self.counts), dtype=np.uint8)
         inside[1::2] = 1

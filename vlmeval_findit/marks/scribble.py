@@ -10,14 +10,14 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
-from .region import Mask
+from .region import MaskArray
 from .shapes import Canvas, Colour, Points
 
 SMALLEST = 50  # Pixels; smaller parts get no scribble
 ENOUGH = 10  # Pixels; a part is eroded until at most so many are left
 
 
-def scribbles(mask: Mask) -> Iterator[Points]:
+def scribbles(mask: MaskArray) -> Iterator[Points]:
     """Yield the line (n x 2) of each large 8-connected part; empty if its skeleton is one pixel."""
     # A margin as wide as the largest kernel keeps erosion the same as on the whole image.
     room = _kernel_side(int(np.count_nonzero(mask)))
@@ -38,7 +38,7 @@ def _kernel_side(area: int) -> int:
     return max(1, int(0.1 * math.sqrt(area)))
 
 
-def _eroded(part: Mask, side: int) -> Mask:
+def _eroded(part: MaskArray, side: int) -> MaskArray:
     """Erode a part repeatedly; return the part itself if nothing is left."""
     kernel = cv2.getStructuringElement(cv2.MORPH_ELLIPSE, (side, side)).astype(np.float32)
     left = part
@@ -126,7 +126,7 @@ def _solved(rows: list[list[Fraction]]) -> list[Fraction]:
 Flags = npt.NDArray[np.bool_]
 
 
-def skeleton_of(mask: Mask) -> Mask:
+def skeleton_of(mask: MaskArray) -> MaskArray:
     """Thin a mask (height x width, 0 or 1) to its skeleton, after Zhang and Suen (1984).
 
     >>> skeleton_of(np.ones((3, 7), dtype=np.uint8))[1].tolist()

@@ -10,7 +10,7 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
-from .region import Mask
+from .region import MaskArray
 
 # height x width x 3, RGB; height x width to find the pixels that a mark covers
 Canvas = npt.NDArray[np.uint8]
@@ -202,7 +202,7 @@ def _write(canvas: Canvas, tag: Tag, width: int) -> None:
 # --- masks and contours ---------------------------------------------------------------------------
 
 
-def filled(outline: Points, size: tuple[int, ...]) -> Mask:
+def filled(outline: Points, size: tuple[int, ...]) -> MaskArray:
     """Return height x width, 1 inside the outline and on it."""
     mask = np.zeros(size, dtype=np.uint8)
     cv2.fillPoly(mask, [outline], 1)

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from ..core import nearest
+from ..core import suggestion
 
 RGB = tuple[int, int, int]
 
@@ -89,7 +89,7 @@ class Style:
     def __post_init__(self) -> None:
         variants = STYLES[self.shape]
         if self.variant not in variants:
-            near = nearest(self.variant, variants)
+            near = suggestion(self.variant, variants)
             raise StyleError(f"unknown variant {self.variant!r} of {self.shape.value}{near}")
         if self.width < 1:
             raise StyleError(f"the width of a line should be 1, 2, 3 … pixels, not {self.width!r}")

@@ -11,7 +11,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from ..core import TextError, mapping, read_json
+from ..core import TextError, object_or_empty, read_json
 from .adapter import HUB_IDENTIFIER, adapter_of
 
 _PROCESSORS = ("preprocessor_config.json", "processor_config.json")
@@ -50,7 +50,7 @@ def architecture_of(checkpoint: str) -> Architecture | None:
         if of_adapter is not None:
             processors.insert(0, of_adapter)
     multiple = next(filter(None, map(_multiple, processors)), None) or _product(
-        mapping(config.get("vision_config")), "patch_size", "spatial_merge_size"
+        object_or_empty(config.get("vision_config")), "patch_size", "spatial_merge_size"
     )
     return Architecture(str(folder / "config.json"), model_type, multiple)
 
@@ -93,7 +93,7 @@ def _multiple(folder: Path) -> int | None:
     """Return to which multiple an image processor rounds sides: its patches, merged in blocks."""
     for name in _PROCESSORS:
         values = _object(folder / name)
-        processor = mapping(values.get("image_processor")) or values
+        processor = object_or_empty(values.get("image_processor")) or values
         multiple = _product(processor, "patch_size", "merge_size")
         if multiple is not None:
             return multiple
@@ -107,7 +107,7 @@ def _product(values: Mapping[str, Any], *names: str) -> int | None:
 
 def _object(path: Path) -> Mapping[str, Any]:
     with suppress(OSError, TextError):
-        return mapping(read_json(path))
+        return object_or_empty(read_json(path))
     return {}
 
 

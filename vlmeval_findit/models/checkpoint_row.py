@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from ..boxes import Space
-from ..core import closest, nearest
+from ..core import closest, suggestion
 from ..protocol import DatasetVariant
 from ..storage import check_model_name
 from .adapter import HUB_IDENTIFIER, adapter_of
@@ -41,7 +41,7 @@ def row_to_run(name: str | None, checkpoint: str | None, space: object) -> tuple
     row = ANY_CHECKPOINT if name == ANY_CHECKPOINT.name and checkpoint else MODELS.get(name)
     if row is None or row.local is None:
         local = [row.name for row in MODELS.values() if row.local]
-        raise ValueError(f"unknown local model {name!r}{nearest(name, local)}")
+        raise ValueError(f"unknown local model {name!r}{suggestion(name, local)}")
     checkpoint = checkpoint or next(iter(row.local.checkpoints.values()))
     return fitting(row, checkpoint, space_stated=space is not None), checkpoint
 

@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from ..core import error_line, quoted
+from ..core import error_line, quoted_line
 from ..protocol import (
     Batch,
     CallResult,
@@ -220,5 +220,5 @@ def answer_from(reply: Any) -> CallResult:
         return CallResult("", extra, f"the model returned {type(reply).__name__}, not a text")
     record = parse_record(extra)
     if call_failed(reply, record):
-        return CallResult("", extra, quoted(str(record.call.get("error") or reply), 500))
+        return CallResult("", extra, quoted_line(str(record.call.get("error") or reply), 500))
     return refused_if_it_quotes(CallResult(reply, extra))

@@ -19,8 +19,8 @@ from ..core import (
     Number,
     Text,
     Values,
-    nearest,
     secret_field,
+    suggestion,
     validate,
 )
 from ..protocol import CustomPrompt, custom_prompt, settings_from, thought_marks
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 def _known_row(name: str) -> str:
     if find_model(name) is None:
-        raise ValueError(f"unknown model {name!r}{nearest(name, MODELS)}")
+        raise ValueError(f"unknown model {name!r}{suggestion(name, MODELS)}")
     return name
 
 
@@ -241,7 +241,7 @@ class ModelOptions:
         if self.space is not None:
             stated_space(self.space_value)
         if self.dtype is not None and self.dtype not in DTYPES and not self.serve:
-            raise ValueError(f"unknown --dtype {self.dtype!r}{nearest(self.dtype, DTYPES)}")
+            raise ValueError(f"unknown --dtype {self.dtype!r}{suggestion(self.dtype, DTYPES)}")
         settings = {"temperature": self.temperature, "dtype": self.dtype}
         resources = {"batch_size": self.batch_size, "device": self.device}
         if self.like is None:

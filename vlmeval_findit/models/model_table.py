@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from functools import partial
 
 from ..boxes import ReplyFormat, Space, SpaceError, space_from, spaces_help, stated_space
-from ..core import Group, PluginTable, nearest
+from ..core import Group, PluginTable, suggestion
 from ..protocol import (
     CHANNEL,
     READS_LIKE,
@@ -320,7 +320,7 @@ def known_model(name: str, key: str) -> ModelRow:
     """Return the row of a model that ``key`` of a file or command names, or raise an error."""
     row = find_model(name)
     if row is None:
-        raise UnknownModelError(f"{key}: unknown model {name!r}{nearest(name, MODELS)}")
+        raise UnknownModelError(f"{key}: unknown model {name!r}{suggestion(name, MODELS)}")
     return row
 
 

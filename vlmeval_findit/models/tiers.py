@@ -14,7 +14,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
-from ..core import quoted
+from ..core import quoted_line
 from .prices import TokenPrices
 
 _PRIORITY = "priority"  # columns of a model's prices
@@ -94,7 +94,7 @@ def tiers_in(*places: Mapping[str, object]) -> tuple[StatedTier, ...]:
             for word in _words_in(place.get(field)):
                 # Google writes some as SERVICE_TIER_PRIORITY.
                 name = word.strip().lower().removeprefix(f"{field}_")
-                found.append(StatedTier(field, quoted(name, _LONGEST)))
+                found.append(StatedTier(field, quoted_line(name, _LONGEST)))
     return tuple(dict.fromkeys(found))
 
 

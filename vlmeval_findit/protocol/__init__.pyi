@@ -39,7 +39,7 @@ from .dataset_variant import (
     located as located,
     PromptDigest as PromptDigest,
     prompt_hash as prompt_hash,
-    quoted as quoted,
+    json_text as json_text,
 )
 
 from .chat_messages import (
@@ -214,7 +214,7 @@ from .reviews import (
     RowChoice as RowChoice,
     Box as Box,
     Answer as Answer,
-    iou as iou,
+    box_iou as box_iou,
     Review as Review,
     AuditRecord as AuditRecord,
     Decision as Decision,

@@ -14,7 +14,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from ..core import nearest
+from ..core import suggestion
 from .dataset_variant import (
     AnyDataset,
     DatasetNameError,
@@ -233,7 +233,9 @@ class Benchmark(ABC):
         """Return the same table in a format by name; a DatasetNameError names the nearest."""
         known = {each.format: each for each in self.formats(variant)}
         if name not in known:
-            raise DatasetNameError(f"{variant.name} has no format {name!r}{nearest(name, known)}")
+            raise DatasetNameError(
+                f"{variant.name} has no format {name!r}{suggestion(name, known)}"
+            )
         return known[name]
 
     def query_set_key(self, variant: Any) -> tuple[object, ...]:
@@ -328,7 +330,7 @@ class Benchmark(ABC):
                 wrong = min(unknown)
                 raise ValueError(
                     f"row {row.index}: no metric of {self.name} has a sum {wrong!r}"
-                    f"{nearest(wrong, sorted(known))}"
+                    f"{suggestion(wrong, sorted(known))}"
                 )
             # Failed calls have few sums; rows that cannot be judged have none of these.
             judged = not (row.failed or row.parts or needed.isdisjoint(stated))
@@ -337,7 +339,7 @@ class Benchmark(ABC):
                 missing = min(lacking)
                 raise ValueError(
                     f"row {row.index}: the sum {missing!r} is missing; a metric of {self.name} "
-                    f"needs it{nearest(missing, sorted(stated))}"
+                    f"needs it{suggestion(missing, sorted(stated))}"
                 )
 
     def convert(self, path: Path, dataset: AnyDataset) -> Sequence[Reply]:

@@ -11,7 +11,7 @@ from enum import Enum
 from threading import Thread
 from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
 
-from ..core import Secrets, known_secrets, quoted
+from ..core import Secrets, known_secrets, quoted_line
 from .dataset_variant import DatasetVariant, Message
 from .replies import NOT_TIMED, NOTHING_RECORDED, CallTime, parse_record, record_in
 
@@ -79,7 +79,7 @@ def refused_if_it_quotes(result: CallResult, secrets: Secrets | None = None) -> 
     if not which:
         return result
     error = f"the reply quotes a credential ({which}): it is not stored"
-    log.warning("%s: %s", error, quoted(result.text or thought, 500))
+    log.warning("%s: %s", error, quoted_line(result.text or thought, 500))
     record = parse_record(result.extra)
     if record == NOTHING_RECORDED:
         return result._replace(text="", error=error)

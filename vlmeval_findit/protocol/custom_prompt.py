@@ -12,7 +12,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from ..core import TextError, nearest, read_text, sha256_of, with_unix_lines
+from ..core import TextError, read_text, sha256_of, suggestion, with_unix_lines
 from .benchmark import Benchmark, PromptSet
 from .dataset_variant import Message, PartKind, system, text
 
@@ -48,7 +48,7 @@ class CustomPrompt:
         known = [*benchmark.template_names, IMAGES]
         unknown = meta.find_undeclared_variables(_environment().parse(self.template)) - {*known}
         for name in sorted(unknown):
-            near = nearest(name, known)
+            near = suggestion(name, known)
             raise TemplateError(f"--prompt-template: unknown variable {name!r}{near}")
 
     def message(self, standard: Message, values: Mapping[str, Any], where: str) -> Message:

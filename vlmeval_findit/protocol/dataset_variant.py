@@ -250,7 +250,7 @@ class PromptDigest:
         self._digest = hashlib.sha256()
 
     def add(self, message: Message) -> None:
-        written = [f"[{_KINDS[kind]}, {quoted(value)}]" for kind, value in message]
+        written = [f"[{_KINDS[kind]}, {json_text(value)}]" for kind, value in message]
         self._digest.update(f"[{', '.join(written)}]\n".encode())
 
     def hexdigest(self) -> str:
@@ -266,6 +266,6 @@ def prompt_hash(messages: Iterable[Message]) -> str:
 
 
 # Encode a string as JSON: twice as fast as encoding lists of strings
-quoted = json.encoder.encode_basestring_ascii
+json_text = json.encoder.encode_basestring_ascii
 
-_KINDS = {kind: quoted(kind.value) for kind in PartKind}
+_KINDS = {kind: json_text(kind.value) for kind in PartKind}

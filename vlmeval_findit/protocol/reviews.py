@@ -26,9 +26,9 @@ from ..core import (
     Name,
     Text,
     Whole,
-    nearest,
     plain_value,
     quoted_value,
+    suggestion,
 )
 from .dataset_variant import Query, is_index
 
@@ -79,7 +79,7 @@ def _one_of(kind: type[Enum], what: str) -> Checked:
         if isinstance(value, kind) or value in known:
             return value
         raise ValueError(
-            f"unknown {what} {quoted_value(value)}{nearest(plain_value(value), known)}"
+            f"unknown {what} {quoted_value(value)}{suggestion(plain_value(value), known)}"
         )
 
     return Checked(check, before=True)
@@ -148,7 +148,7 @@ class Answer(Config):
         """
         others = other.values
         for label, *box in self.values:
-            ious = [iou(box, at) if at_label == label else 0.0 for at_label, *at in others]
+            ious = [box_iou(box, at) if at_label == label else 0.0 for at_label, *at in others]
             best = max(ious, default=0.0)
             if best < ALIKE:
                 return False
@@ -159,10 +159,10 @@ class Answer(Config):
 ALIKE = 0.7  # IoU from which two reviewers drew the same box
 
 
-def iou(one: Sequence[float], other: Sequence[float]) -> float:
+def box_iou(one: Sequence[float], other: Sequence[float]) -> float:
     """Return the IoU of two boxes; equal boxes without area have 1.
 
-    >>> iou((0, 0, 2, 2), (1, 0, 3, 2))
+    >>> box_iou((0, 0, 2, 2), (1, 0, 3, 2))
     0.3333333333333333
     """
     if tuple(one) == tuple(other):

@@ -16,7 +16,7 @@ from ..statistics import Bin, reliability
 from .charts import DRAWN_MAPS, MAPS, FormatCell, Spec, forest, heat_maps, svg
 from .cost_charts import CostCharts, format_panels, model_panels
 from .curve_charts import MOST_CURVES, curves, learning_chart, reliability_chart
-from .pair_choice import Key, key_of
+from .pair_choice import Key, page_key
 from .standings import Panel
 from .transcripts import Transcript
 
@@ -116,7 +116,7 @@ class DetailedCharts:
         self.runs: dict[str, list[Run]] = {}  # By dataset, by the rank of their models
         for name in (dataset.name for dataset in board.datasets):
             self.runs[name] = [run for model in board.models if (run := board.run(model, name))]
-        self.keys = {key_of(run) for runs in self.runs.values() for run in runs[:MOST_CURVES]}
+        self.keys = {page_key(run) for runs in self.runs.values() for run in runs[:MOST_CURVES]}
         self.curves: dict[Key, Curve] = {}
         self.bins: dict[Key, dict[str, Sequence[Bin]]] = {}
 
@@ -126,7 +126,7 @@ class DetailedCharts:
         Raises:
             RunError: they are gone, or damaged.
         """
-        key = key_of(transcript.run)
+        key = page_key(transcript.run)
         if key not in self.keys:
             return
         rows = read_details(transcript.run)
@@ -144,7 +144,7 @@ class DetailedCharts:
         thresholds: list[tuple[str, Spec]] = []
         calibration: list[tuple[str, Spec]] = []
         for name, runs in self.runs.items():
-            models = {key_of(run): run.model for run in runs[:MOST_CURVES]}
+            models = {page_key(run): run.model for run in runs[:MOST_CURVES]}
             lines = {models[key]: self.curves[key] for key in models if key in self.curves}
             if lines:
                 thresholds.append((name, curves(name, lines)))

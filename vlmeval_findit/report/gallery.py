@@ -14,10 +14,10 @@ from typing import Any, NamedTuple
 from ..analysis import HIT_SCORE, AuditedRow
 from ..core import printable
 from ..scoring import Run
-from ..storage import decode_image, header
+from ..storage import decode_image, read_image_header
 from .doubtful_labels import Doubts
 from .gallery_choice import Card
-from .pair_choice import key_of
+from .pair_choice import page_key
 from .transcripts import drawn_values
 
 _TEXT = 2_500  # Characters of a reply or prompt that are shown
@@ -56,12 +56,12 @@ def gallery_data(
         doubts: doubtful labels.
     """
     texts, images, parts = Numbered(), Numbered(), Numbered()
-    place = {key_of(run): at for at, run in enumerate(runs)}
+    place = {page_key(run): at for at, run in enumerate(runs)}
     entries = []
     for _, group in groupby(cards, lambda card: id(card.transcript)):
         cards_of_run = list(group)
         transcript = cards_of_run[0].transcript
-        run = place[key_of(transcript.run)]
+        run = place[page_key(transcript.run)]
         replies = transcript.read_replies([card.row.index for card in cards_of_run])
         doubtful = doubts.get(transcript.run.board_dataset, {})
         for card in cards_of_run:
@@ -161,7 +161,7 @@ def thumbnails(paths: Iterable[Path], budget: int = BUDGET) -> dict[Path, Thumbn
 
 def _thumbnail(path: Path, side: int) -> Thumbnail | None:
     try:
-        width, height = header(path).size
+        width, height = read_image_header(path).size
         # JPEG decoders can leave out detail: scenes of 50 million pixels in a tenth the time.
         small = decode_image(path, enough=(side, side))
     except OSError:

@@ -15,7 +15,7 @@ from ..leaderboard import group_by
 from ..protocol import Array, Query, ScoredRow, indices
 from ..scoring import Run, read_details
 from .doubtful_labels import Doubts
-from .pair_choice import Key, Pair, key_of, most_different
+from .pair_choice import Key, Pair, most_different, page_key
 from .transcripts import Transcript
 
 CARDS_ON_A_PAGE = 4_000  # Answers on one page
@@ -56,7 +56,7 @@ def choose_cards(
     some = [
         transcript
         for at, transcript in enumerate(transcripts)
-        if at < limit // FEWEST or key_of(transcript.run) in first
+        if at < limit // FEWEST or page_key(transcript.run) in first
     ]
     runs = [transcript.run for transcript in some]
     spreads = _spreads(runs, lambda run: (run.model, run.board_dataset))
@@ -64,7 +64,7 @@ def choose_cards(
     cards = []
     for transcript in some:
         run = transcript.run
-        key = key_of(run)
+        key = page_key(run)
         doubtful = doubts.get(run.board_dataset, {})
         answers = _AnswerColumns(
             scores=np.array(run.query_scores),
@@ -116,7 +116,7 @@ def _spreads(runs: Sequence[Run], group: Callable[[Run], object]) -> dict[Key, A
             np.minimum.at(low, at, run.query_scores)
             np.maximum.at(high, at, run.query_scores)
         for run, at in zip(members, places, strict=True):
-            spreads[key_of(run)] = (high - low)[at]
+            spreads[page_key(run)] = (high - low)[at]
     return spreads
 
 
@@ -127,7 +127,7 @@ def _first(pairs: Sequence[Pair], limit: int) -> Mapping[Key, frozenset[int]]:
     for pair in pairs:
         most = frozenset(most_different(pair, queries))
         for run in (pair.left, pair.right):
-            chosen[key_of(run)] = chosen.get(key_of(run), frozenset()) | most
+            chosen[page_key(run)] = chosen.get(page_key(run), frozenset()) | most
     return chosen
 
 

@@ -11,7 +11,7 @@ from ..core import printable
 from ..leaderboard import Board
 from ..protocol import Better, ErrorType
 from ..scoring import Run
-from ..statistics import mean, metric_intervals
+from ..statistics import mean_of_estimates, metric_intervals
 from .value_text import ends
 
 MODELS = 100  # Most models with bars: the first of a board
@@ -95,7 +95,7 @@ def losses_of(board: Board) -> Losses:
 
 def _mean(runs: Sequence[Run], parts: Sequence[Sequence[ErrorCost]]) -> Iterator[ErrorCost]:
     """Average points over datasets, as their scores are; events add up."""
-    estimate = mean([error_estimate(run) for run in runs])
+    estimate = mean_of_estimates([error_estimate(run) for run in runs])
     bounds = metric_intervals(estimate)
     for costs in zip(*parts, strict=True):
         error_type = costs[0].error_type

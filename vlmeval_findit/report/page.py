@@ -51,7 +51,7 @@ from .gallery_choice import CARDS_ON_A_PAGE, FEWEST, choose_cards
 from .lost_points import MODELS as LOSS_MODELS
 from .lost_points import Losses, losses_of
 from .page_section import Contents, MadeSection, Section, SectionFailure, attempt, make_section
-from .pair_choice import ModelInFormat, Pair, choose_pairs, first_pairs, key_of, pairs_note
+from .pair_choice import ModelInFormat, Pair, choose_pairs, first_pairs, page_key, pairs_note
 from .pair_comparison import opening_pair, pair_values
 from .rendering import fill, joined_script, json_in_html, json_object, render
 from .set_charts import sets_drawn
@@ -116,12 +116,12 @@ class PageSource:
         """Return the runs whose answers or details a page shows, by the rank of their models."""
         keys = {*self.details.keys}
         for pair in self.first:
-            keys |= {key_of(pair.left), key_of(pair.right)}
+            keys |= {page_key(pair.left), page_key(pair.right)}
         rank = {model: at for at, model in enumerate(self.board.models)}
         by_rank = sorted(self.runs, key=lambda run: rank.get(run.model, len(rank)))
         # The others have no answer on the page.
         most = max(self.cards, CARDS_ON_A_PAGE) // FEWEST
-        return [run for at, run in enumerate(by_rank) if at < most or key_of(run) in keys]
+        return [run for at, run in enumerate(by_rank) if at < most or page_key(run) in keys]
 
 
 # --- the sections ---------------------------------------------------------------------------------
@@ -239,7 +239,7 @@ def _compare(page: PageSource) -> Contents | None:
     pairs = choose_pairs(board, page.sides)
     if not pairs:
         return None
-    elsewhere = {key_of(answers.reported): answers for answers in board.elsewhere.values()}
+    elsewhere = {page_key(answers.reported): answers for answers in board.elsewhere.values()}
     compared = pair_values(pairs, board.shown, page.runs, elsewhere)
     values = {
         "board": board,

@@ -13,7 +13,7 @@ from itertools import combinations
 from typing import NamedTuple
 
 from ..analysis import is_favoured, scores_by_index
-from ..core import nearest
+from ..core import suggestion
 from ..leaderboard import Board, formats_by_model
 from ..scoring import Run
 
@@ -41,7 +41,7 @@ class Pair:
 Key = tuple[str, str]
 
 
-def key_of(run: Run) -> Key:
+def page_key(run: Run) -> Key:
     """Return the key of a run on a page: a board has each model and variant once.
 
     A variant that is scored with reviews is another variant.
@@ -77,7 +77,9 @@ def _side_of(entry: str, runs: Sequence[Run]) -> ModelInFormat:
     if entry in models:
         return ModelInFormat(entry, "")
     if "=" not in entry:
-        raise ValueError(f"{COMPARE_FLAG} {entry}: unknown model{nearest(entry, sorted(models))}")
+        raise ValueError(
+            f"{COMPARE_FLAG} {entry}: unknown model{suggestion(entry, sorted(models))}"
+        )
     ((model, format_),) = formats_by_model([entry], runs, COMPARE_FLAG).items()
     return ModelInFormat(model, format_)
 
@@ -89,7 +91,7 @@ def choose_pairs(board: Board, sides: Sequence[ModelInFormat] = ()) -> list[Pair
     """Return the pairs of a board, each once: those of ``sides``, then models, then formats."""
     unique: dict[frozenset[Key], Pair] = {}
     for pair in (*first_pairs(board, sides), *_of_models(board), *_of_formats(board)):
-        unique.setdefault(frozenset(map(key_of, (pair.left, pair.right))), pair)
+        unique.setdefault(frozenset(map(page_key, (pair.left, pair.right))), pair)
     return list(unique.values())
 
 

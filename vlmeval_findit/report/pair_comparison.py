@@ -20,7 +20,7 @@ from ..analysis import (
 from ..protocol import Metric
 from ..scoring import Run
 from ..statistics import ALPHA, Difference, Estimate, correct_by_holm, paired_difference
-from .pair_choice import MODELS, Key, Pair, key_of
+from .pair_choice import MODELS, Key, Pair, page_key
 from .value_text import ends, rounded
 
 
@@ -55,7 +55,7 @@ def pair_values(
     of each error type, their p-values corrected for the number of types; ``counts`` are numbers of
     queries: all, answered by both, with scores that ``differ``, and by the runs that find them.
     """
-    place = {key_of(run): at for at, run in enumerate(runs)}
+    place = {page_key(run): at for at, run in enumerate(runs)}
     known = elsewhere or {}
 
     # Pairs come dataset by dataset, so a few runs are needed again soon; all do not fit.
@@ -67,7 +67,7 @@ def pair_values(
         except StatisticsError:
             losses = None
         scored = estimate_run(run)
-        held_out = known.get(key_of(run))
+        held_out = known.get(page_key(run))
         if held_out is None:
             return _Answers(run, scored, losses, scores_by_index(run), False, scored, run.failed)
         return _Answers(
@@ -82,8 +82,8 @@ def pair_values(
 
     values = []
     for pair in pairs:
-        left = place[key_of(pair.left)]
-        right = place[key_of(pair.right)]
+        left = place[page_key(pair.left)]
+        right = place[page_key(pair.right)]
         places = {"dataset": pair.dataset, "left": left, "right": right}
         both = answers(left), answers(right)
         of_pair = _values(*both, metrics)

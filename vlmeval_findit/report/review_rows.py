@@ -10,7 +10,7 @@ from random import Random
 from typing import TypeVar
 
 from ..analysis import RANDOM_ROWS_SEED, AuditedRow, DrawnRow, LabelAudit, draw_rows
-from ..protocol import Answer, Box, RowChoice, iou, row_hash
+from ..protocol import Answer, Box, RowChoice, box_iou, row_hash
 from ..storage import image_folder
 
 RowT = TypeVar("RowT")
@@ -172,7 +172,9 @@ def decoy_answer(
         return None
     if not single and len(label.boxes) > 1:
         return _without(label, random.randrange(len(label.boxes)))
-    others = [box for box in boxes if all(iou(box, labelled) < _OTHER for labelled in label.boxes)]
+    others = [
+        box for box in boxes if all(box_iou(box, labelled) < _OTHER for labelled in label.boxes)
+    ]
     if not others:
         return None
     other = random.choice(sorted(set(others)))

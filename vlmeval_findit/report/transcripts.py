@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..analysis import check_table
-from ..benchmarks.findit import size_of
+from ..benchmarks.findit import coco_size
 from ..data import load_dataset
 from ..protocol import (
     AnyDataset,
@@ -157,7 +157,7 @@ def drawn_values(drawing: Drawing, folder: Path, number: NumberOf) -> dict[str, 
         ],
         "count": count,
         "lines": [[line.role.value, str(line.text)] for line in drawing.lines[:_LINES]],
-        "sizes": sorted({size_of(box.box) for box in objects}),
+        "sizes": sorted({coco_size(box.box) for box in objects}),
         "iou": rounded_down(sum(ious) / len(ious)) if ious else None,
     }
 

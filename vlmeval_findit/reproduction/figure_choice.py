@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Collection, Mapping, Sequence
 from typing import get_args
 
-from ..core import nearest
+from ..core import suggestion
 from ..data import PublishedFigure, Sure, published_figures
 from ..models import ModelEntry, find_model, local_names, same_checkpoint
 from .figure_metric import FIGURE_METRICS
@@ -74,7 +74,7 @@ def _unknown_model(entry: ModelEntry, figures: Sequence[PublishedFigure]) -> str
     known = list(dict.fromkeys(figure.model for figure in figures))
     row = find_model(entry.like or entry.name)
     of_row = [name for name in known if row is not None and find_model(name) is row]
-    there = nearest(entry.name, known)
+    there = suggestion(entry.name, known)
     if row is not None and of_row:
         there = f". Of {row.name} there are: {', '.join(of_row)}"
     elif not there:
@@ -99,7 +99,7 @@ def _figures_of_set(figures: Sequence[PublishedFigure], set_name: str) -> Sequen
     model = figures[0].model
     sets = list(dict.fromkeys(figure.set_name for figure in figures))
     by_plain = {_plain_set(name): name for name in sets}
-    near = nearest(wanted, by_plain)
+    near = suggestion(wanted, by_plain)
     for plain, name in by_plain.items():
         near = near.replace(f" {plain}?", f" {name}?")
     raise FigureChoiceError(

@@ -23,10 +23,10 @@ from ..benchmarks.findit import (
 )
 from ..boxes import iou
 from ..coords import Convention, matched_in, replies_of_run
-from ..core import nearest
+from ..core import suggestion
 from ..data import PublishedFigure
 from ..protocol import Metric, Predictions, ScoredRow, Sums, weighted
-from ..statistics import Estimate, clustered_sums, estimate_metrics, mean
+from ..statistics import Estimate, clustered_sums, estimate_metrics, mean_of_estimates
 from .reproduction_records import Attempt, Setup
 
 Floats = NDArray[np.float64]
@@ -120,7 +120,7 @@ def figure_metric(figure: PublishedFigure) -> FigureMetric:
     if name not in FIGURE_METRICS:
         raise FigureMetricError(
             f"{figure.model}, {figure.set_name}: {name} is not measured here"
-            f"{nearest(name, FIGURE_METRICS)}"
+            f"{suggestion(name, FIGURE_METRICS)}"
         )
     return FIGURE_METRICS[name]
 
@@ -186,7 +186,7 @@ def estimate_figure(figure: PublishedFigure, replies: Sequence[ReadReplies]) -> 
         ]
         sums_by_picture = clustered_sums(rows, each.predictions.dataset.variant.images)
         estimates.append(estimate_metrics([how.metric], sums_by_picture))
-    return mean(estimates)
+    return mean_of_estimates(estimates)
 
 
 class RowShare(NamedTuple):

@@ -20,7 +20,7 @@ from ..benchmarks.findit import (
     box_prompts,
 )
 from ..boxes import JSON_KEYS, SPACE_KINDS, MatchRule, default_key, space_from
-from ..core import nearest
+from ..core import suggestion
 from ..data import (
     MAKERS,
     NOT_STATED,
@@ -185,7 +185,7 @@ def _prompt(figure: PublishedFigure, entry: ModelEntry, stated: Stated) -> tuple
     published = _published_words(figure.conditions.prompt)
     name = stated.prompts or published or box_prompts.PROMPTS_NAME
     if name not in FAMILY_PROMPTS and name != box_prompts.PROMPTS_NAME:
-        near = nearest(name, [*FAMILY_PROMPTS, box_prompts.PROMPTS_NAME])
+        near = suggestion(name, [*FAMILY_PROMPTS, box_prompts.PROMPTS_NAME])
         raise SetupError(f"--prompts {name}: unknown prompt set{near}")
     agreement = _agreement(published, name)
     here = _OUR_WORDS if name == box_prompts.PROMPTS_NAME else name

@@ -20,7 +20,7 @@ from ..statistics import (
     Difference,
     Estimate,
     estimate_metrics,
-    mean,
+    mean_of_estimates,
     paired_difference,
 )
 from .reproduction_file import StoredReproduction, StoredRun, StoredTable
@@ -231,8 +231,8 @@ def _shared_rows(here: StoredReproduction, there: StoredReproduction) -> SharedR
         rows += len(shared)
         of_here.append(estimate_metrics([metric], _sums(run, shared)))
         of_there.append(estimate_metrics([metric], _sums(other, shared)))
-    ours = mean(of_here)
-    others = mean(of_there)
+    ours = mean_of_estimates(of_here)
+    others = mean_of_estimates(of_there)
     return SharedRows(
         rows=rows,
         pictures=len(ours.images),

@@ -50,14 +50,14 @@ from ..protocol import (
 )
 from ..storage import (
     content_of,
-    header,
     image_folder,
     imported_contents,
     is_transparent,
+    read_image_header,
     replaced_images,
     replaced_note,
-    unusable,
     unusable_images_error,
+    unusable_rows,
     write_rows,
 )
 from .pipeline import score_file
@@ -135,7 +135,7 @@ def _images(dataset: AnyDataset) -> Finding:
     """Look at all images as a run does: that they are there, of their size, and not replaced."""
     folder = image_folder(dataset.variant.images)
     what = f"images of {len(dataset.queries)} rows in {folder.path}"
-    bad = unusable(list(dataset.queries.values()), folder.path)
+    bad = unusable_rows(list(dataset.queries.values()), folder.path)
     if bad:
         return Finding(what, str(unusable_images_error(bad, len(dataset.queries), folder)))
     others = replaced_images(imported_contents(dataset.table), folder.path)
@@ -177,7 +177,7 @@ def _no_message(message: Message, folder: Path) -> str:
     for part in located(message, folder):
         if part.kind is PartKind.IMAGE:
             try:
-                header(part.value)
+                read_image_header(part.value)
             except OSError as error:
                 return f"{error}: set FINDIT_IMAGES or --image-root"
     return ""
@@ -451,4 +451,4 @@ def check_source(row: DataSource, folder: Path | None) -> Findings:
         yield Finding(what, "; ".join(row.differences(part.name, samples)))
         if isinstance(samples.images, Path):
             for name in chain.from_iterable(query.images for query in samples.queries[:3]):
-                header(str(samples.images / name))
+                read_image_header(str(samples.images / name))

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..core import Finite, Text, Whole, count_of, mapping, number_of, objects
+from ..core import Finite, Text, Whole, count_of, number_of, object_or_empty, objects_of
 from ..protocol import Reply
 
 COST_KEY = "cost"  # The key of a query's details that has what :func:`cost_values` returns
@@ -72,8 +72,8 @@ def _source(call: Mapping[str, Any]) -> str:
 
 def cost_in(details: Mapping[str, Any]) -> QueryCost:
     """Return the cost of a query, given its details; those of earlier versions have less."""
-    cost = mapping(details.get(COST_KEY))
-    tokens = mapping(details.get("tokens"))
+    cost = object_or_empty(details.get(COST_KEY))
+    tokens = object_or_empty(details.get("tokens"))
     if tokens.get("prompt") == 0:  # Of a server that does not count: earlier versions kept it
         tokens = {}
     source = cost.get("usd_source")
@@ -98,7 +98,7 @@ def cost_in(details: Mapping[str, Any]) -> QueryCost:
 
 def _sizes(details: Mapping[str, Any]) -> tuple[tuple[int, int], ...]:
     """Return the sizes of the images as sent; none unless all are known."""
-    images = objects(details.get("images"))
+    images = objects_of(details.get("images"))
     sizes = []
     for image in images:
         size = image.get("sent")

@@ -24,7 +24,7 @@ from ..core import (
     parse_lines,
     quoted_value,
     read_json,
-    unsafe,
+    unsafe_name,
     validate,
 )
 from ..protocol import ScoredRow
@@ -155,7 +155,7 @@ class _StoredTable:
 
 def _file_name(name: str) -> str:
     """Return the name of a file in the same folder, or raise ValueError."""
-    why = unsafe(name)
+    why = unsafe_name(name)
     if why is not None:
         raise ValueError(f"{quoted_value(name)} {why}")
     if "/" in name:

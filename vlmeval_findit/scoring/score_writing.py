@@ -26,7 +26,7 @@ from ..protocol import (
     stating_flag,
     thought_marks,
 )
-from ..storage import RunFiles, marked, run_of, space_mark
+from ..storage import RunFiles, model_with_mark, run_of, space_mark
 from .provenance import UNKNOWN_PROMPTS, provenance_of
 from .run_score import RunScore
 from .score_reading import ScoreFileError, StoredProvenance, read_provenance
@@ -89,7 +89,7 @@ def score_row(run: RunScore) -> dict[str, Any]:
             "random": run.reviews.random,
         }
     return {
-        "model": marked(run.model, run.mark),
+        "model": model_with_mark(run.model, run.mark),
         "dataset": run.dataset.name,
         **metrics,
         "rows": len(run.dataset.queries),

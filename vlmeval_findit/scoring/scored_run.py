@@ -47,7 +47,7 @@ from ..storage import (
     RunFiles,
     Shown,
     files_below,
-    marked,
+    model_with_mark,
     run_of,
     shown_in,
 )
@@ -264,7 +264,7 @@ def load_run(provenance: Path, keep: RowData = RowData.DETAILS) -> Run:
             "under its name, else move the run away"
         ) from None
     run = Run(
-        model=marked(stored.model, files.mark),
+        model=model_with_mark(stored.model, files.mark),
         variant=variant,
         path=provenance.with_name(stored.predictions.file),
         rows=read.rows,

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any
 
-from ..core import Checked, Config, Count, Expected, Name, nearest
+from ..core import Checked, Config, Count, Expected, Name, suggestion
 
 log = logging.getLogger(__name__)
 
@@ -158,7 +158,7 @@ def flag_of(name: str) -> str:
 
 def _known_program(name: str) -> str:
     if name not in PROGRAMS:
-        raise ValueError(f"--serve: unknown program {name!r}{nearest(name, PROGRAMS)}")
+        raise ValueError(f"--serve: unknown program {name!r}{suggestion(name, PROGRAMS)}")
     return name
 
 

@@ -8,7 +8,7 @@ from .influences import (
     Estimate as Estimate,
     effective_number as effective_number,
     estimate_metrics as estimate_metrics,
-    mean as mean,
+    mean_of_estimates as mean_of_estimates,
 )
 
 from .intervals import (
@@ -87,7 +87,7 @@ from .reviewed_estimates import (
 )
 
 from .held_out_sums import (
-    Mask as Mask,
+    Chosen as Chosen,
     second_half as second_half,
     names_of_sums as names_of_sums,
     totals_of as totals_of,

@@ -17,11 +17,11 @@ from numpy.typing import NDArray
 from ..protocol import Array, Metric, SumKey, SumName, Texts, name_of
 from .influences import ClusteredSums
 
-Mask = NDArray[np.bool_]  # Which rows, or images, are meant: a boolean each
+Chosen = NDArray[np.bool_]  # Which rows, or images, are meant: a boolean each
 
 
 @lru_cache(maxsize=64)
-def second_half(images: tuple[str, ...]) -> Mask:
+def second_half(images: tuple[str, ...]) -> Chosen:
     """Return which images are in the second half, by their names alone.
 
     So an image is in the same half for every model, format and dataset, whatever else is compared.
@@ -48,7 +48,7 @@ def names_of_sums(metrics: Iterable[Metric]) -> tuple[set[str], set[str]]:
     return names, kinds
 
 
-def totals_of(clustered: ClusteredSums, rows: Mask) -> dict[SumName, float]:
+def totals_of(clustered: ClusteredSums, rows: Chosen) -> dict[SumName, float]:
     """Return the sums of some rows, and those of their slices."""
     totals: dict[SumName, float] = {}
     for name, values in clustered.sums.items():
@@ -60,7 +60,7 @@ def totals_of(clustered: ClusteredSums, rows: Mask) -> dict[SumName, float]:
 
 
 def _totals_of_slices(
-    name: str, kind: str, slicing: Texts, values: Array, rows: Mask
+    name: str, kind: str, slicing: Texts, values: Array, rows: Chosen
 ) -> dict[SumName, float]:
     place = slicing.place[rows]
     inside = place >= 0
@@ -72,7 +72,7 @@ def _totals_of_slices(
 
 
 def join_rows(
-    parts: Sequence[tuple[ClusteredSums, Mask]], images: tuple[str, ...]
+    parts: Sequence[tuple[ClusteredSums, Chosen]], images: tuple[str, ...]
 ) -> ClusteredSums:
     """Join some rows of each part to the rows of one run over ``images``, which hold them all."""
     place = {name: at for at, name in enumerate(images)}
@@ -90,7 +90,7 @@ def join_rows(
     )
 
 
-def _joined_sums(parts: Sequence[tuple[ClusteredSums, Mask]], name: str) -> Array:
+def _joined_sums(parts: Sequence[tuple[ClusteredSums, Chosen]], name: str) -> Array:
     columns = []
     for clustered, rows in parts:
         values = clustered.sums.get(name)
@@ -98,7 +98,7 @@ def _joined_sums(parts: Sequence[tuple[ClusteredSums, Mask]], name: str) -> Arra
     return np.concatenate(columns)
 
 
-def _joined_slices(parts: Sequence[tuple[ClusteredSums, Mask]], kind: str) -> Texts:
+def _joined_slices(parts: Sequence[tuple[ClusteredSums, Chosen]], kind: str) -> Texts:
     known = [clustered.slices.get(kind, Texts((), _no_place(rows))) for clustered, rows in parts]
     values = tuple(sorted({value for slicing in known for value in slicing.values}))
     place: Mapping[str, int] = {value: at for at, value in enumerate(values)}
@@ -110,5 +110,5 @@ def _joined_slices(parts: Sequence[tuple[ClusteredSums, Mask]], kind: str) -> Te
     return Texts(values, np.concatenate(columns))
 
 
-def _no_place(rows: Mask) -> NDArray[np.intp]:
+def _no_place(rows: Chosen) -> NDArray[np.intp]:
     return np.full(len(rows), -1, dtype=np.intp)

@@ -391,7 +391,7 @@ def add_up_at(places: Indices, values: Array, length: int = 0) -> Array:
     return sums
 
 
-def mean(parts: Sequence[Estimate]) -> Estimate:
+def mean_of_estimates(parts: Sequence[Estimate]) -> Estimate:
     """Average over datasets; images that they share count once, with their influence on each.
 
     Where a dataset has no value there is no mean, and where one has too few images the mean has.

@@ -26,7 +26,7 @@ from ..core import (
     TextError,
     YesNo,
     atomic_write,
-    clone,
+    clone_folder,
     file_sha256,
     parse_json,
     quoted_value,
@@ -253,7 +253,7 @@ def table_folders() -> list[Path]:
     """Return the folders that are searched for tables, in order."""
     named = os.environ.get("FINDIT_TABLES")
     first = [folder_from(named)] if named else []
-    folder = clone()
+    folder = clone_folder()
     in_clone = [folder / "datasets_tsv"] if folder else []
     return [*first, Path("datasets_tsv"), *in_clone, lmu_data_root()]
 
@@ -312,7 +312,7 @@ def config_file() -> Path | None:
         if not path.is_file():
             raise FolderError(f"FINDIT_CONFIG={named}: the file does not exist")
         return path
-    for base in filter(None, (Path(), clone())):
+    for base in filter(None, (Path(), clone_folder())):
         path = base / "configs" / "datasets.yaml"
         if path.is_file():
             return path

@@ -13,7 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from ..core import FileHashes, open_regular, parse_json, read_text
-from .image_files import MOST, ImageFileError, header, shows_transparency
+from .image_files import MOST, ImageFileError, read_image_header, shows_transparency
 
 TRANSPARENT = "+alpha"  # Ends the content of a transparent image
 
@@ -56,7 +56,7 @@ def _read_content(path: Path) -> str:
 
 def _is_transparent(path: Path) -> bool:
     try:
-        known = header(path)
+        known = read_image_header(path)
         width, height = known.size
         is_usable = known.may_be_transparent and width * height <= MOST
         return is_usable and shows_transparency(path)
@@ -70,10 +70,10 @@ def is_other_file(content: str, sha256: str) -> bool:
     return is_known and not content.startswith(sha256)
 
 
-def changed(before: Shown, after: Shown) -> list[str]:
+def changed_images(before: Shown, after: Shown) -> list[str]:
     """List the names of images whose contents are known and differ.
 
-    >>> changed({"1.png": "aa", "2.png": "bb"}, {"1.png": "ac", "3.png": "dd"})
+    >>> changed_images({"1.png": "aa", "2.png": "bb"}, {"1.png": "ac", "3.png": "dd"})
     ['1.png']
     """
     return [name for name, content in before.items() if after.get(name, content) != content]

@@ -86,11 +86,11 @@ def image_bytes(path: Path | str) -> ImageBytes:
     """
     with _explained(path), open_regular(Path(path)) as f:
         if os.fstat(f.fileno()).st_size >= _LARGE:
-            header(path)  # A large file that is no image is not read
+            read_image_header(path)  # A large file that is no image is not read
         return ImageBytes(path, f.read())
 
 
-def header(source: Source) -> ImageHeader:
+def read_image_header(source: Source) -> ImageHeader:
     """Read the beginning of an image file, or of an image in memory, without decoding it."""
     with _opened(source) as image:
         return _header_of(image)
@@ -101,16 +101,16 @@ def _header_of(image: Image.Image) -> ImageHeader:
 
 
 def known_header(path: Path) -> ImageHeader:
-    """Read the header of an image file as :func:`header` does, once unless the file changes."""
+    """Read a header as :func:`read_image_header` does, once unless the file changes."""
     now = time.time_ns()
     with _explained(path):
         state = file_state(path)
-    return _header_in(path, state) if state.is_settled(now) else header(path)
+    return _header_in(path, state) if state.is_settled(now) else read_image_header(path)
 
 
 @lru_cache(maxsize=1 << 14)
 def _header_in(path: Path, _state: FileState) -> ImageHeader:
-    return header(path)
+    return read_image_header(path)
 
 
 def check_image(source: Source) -> None:
@@ -201,7 +201,7 @@ def _orientation(image: Image.Image) -> Orientation:
     return Orientation(value if is_valid else 1, is_decoded=image.format == "TIFF")
 
 
-def misfit(header: ImageHeader, stated: Size | None) -> str | None:
+def header_problem(header: ImageHeader, stated: Size | None) -> str | None:
     """Say why an image cannot be used, by its header and the size that annotations state."""
     width, height = header.size
     if stated is not None and header.size != stated:
@@ -215,10 +215,10 @@ def misfit(header: ImageHeader, stated: Size | None) -> str | None:
     return None
 
 
-def problem(path: Path | str, stated: Size | None) -> str | None:
+def image_problem(path: Path | str, stated: Size | None) -> str | None:
     """Say why a file, read to its end, cannot be used: a partial download has a good header."""
     try:
-        why = misfit(header(path), stated)
+        why = header_problem(read_image_header(path), stated)
         if why is None:
             check_image(path)
     except ImageFileError as error:
@@ -264,7 +264,7 @@ _UNLIMITED = Lock()
 
 
 def _open(file: BinaryIO) -> Image.Image:
-    """Open an image of any size; :func:`misfit` decides whether it is too large."""
+    """Open an image of any size; :func:`header_problem` decides whether it is too large."""
     from PIL import Image
 
     try:
@@ -348,7 +348,7 @@ _WAITED = 0.0005  # Seconds; a disk is waited for if the quickest of several hea
 _AT_A_TIME = 16  # Images; to hand over a single one costs as much as to read its header
 
 
-def unusable(queries: Collection[Query], folder: Path) -> list[Unusable]:
+def unusable_rows(queries: Collection[Query], folder: Path) -> list[Unusable]:
     """List the rows with an image that is missing, unreadable, too large, or of another size."""
     # Only headers are read. In an image of another size, boxes would be in wrong pixels.
     stated: list[list[tuple[str, Size | None]]] = []
@@ -398,7 +398,7 @@ def rows_to_leave_out(
     wanted = limit
     waiting = iter(queries)
     while part := list(islice(waiting, wanted)):
-        wrong = unusable(part, folder.path)
+        wrong = unusable_rows(part, folder.path)
         bad += wrong
         seen += len(part)
         if wrong and not skip:
@@ -412,7 +412,7 @@ def rows_to_leave_out(
 
 def _problem(folder: Path, name: str, size: Size | None) -> str | None:
     try:
-        return misfit(known_header(folder / name), size)
+        return header_problem(known_header(folder / name), size)
     except ImageFileError as error:
         return error.why
 

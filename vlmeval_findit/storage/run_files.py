@@ -165,10 +165,10 @@ def _is_exported(checksums: Path) -> bool:
         return False
 
 
-def marked(model: str, mark: str) -> str:
+def model_with_mark(model: str, mark: str) -> str:
     """Name a model whose score has a mark; reviews are of the dataset, not of the model.
 
-    >>> marked("Qwen3-VL", ".space-pixels.reviewed-1a2b3c4d")
+    >>> model_with_mark("Qwen3-VL", ".space-pixels.reviewed-1a2b3c4d")
     'Qwen3-VL (space-pixels)'
     """
     space = space_mark(mark)

@@ -29,7 +29,7 @@ from ..core import (
     read_bytes,
     read_json,
     sha256_of,
-    unsafe,
+    unsafe_name,
 )
 from ..protocol import Query, is_index
 from .folders import lmu_data_root
@@ -49,7 +49,7 @@ class CellError(ValueError):
 
 def image_path(name: str) -> str:
     """Return a path below an image folder; a ValueError for any other."""
-    why = unsafe(name)
+    why = unsafe_name(name)
     if why:
         raise ValueError(f"{name!r} {why}: images lie below their dataset's folder")
     return name
@@ -207,7 +207,7 @@ def write_table(
         json.dump({"table": path.stem, **facts, "table_sha256": file_sha256(path)}, f, indent=1)
 
 
-def sources(files: Sequence[Path]) -> dict[str, Any]:
+def describe_sources(files: Sequence[Path]) -> dict[str, Any]:
     """Describe the files that a table is made of, for its ``.meta.json``."""
     checksums = {path.name: file_sha256(path) for path in files}
     several = sha256_of(*(value.encode() for value in checksums.values()))

@@ -14,7 +14,15 @@ from pathlib import Path
 
 from ..analysis import RACE_ROUNDS, rank_round, rounds_of
 from ..benchmarks import benchmark_of
-from ..engine import Backend, Deployment, Engine, ModelStoppedError, Output, begin_output, in_memory
+from ..engine import (
+    Backend,
+    Deployment,
+    Engine,
+    ModelStoppedError,
+    Output,
+    begin_output,
+    score_in_memory,
+)
 from ..protocol import DatasetVariant, Identity
 from ..scoring import CellResult, DroppedFormat, RunScore, refuse_unanswered, result_of
 from ..statistics import drop_allowance
@@ -135,7 +143,7 @@ class FormatRace:
     def _score(self, cell: RaceCell) -> RunScore:
         """Score the rows that the race has asked, whatever else was answered."""
         output = _narrowed(cell.whole, cell.rows, cell.whole.cell.rows)
-        return in_memory(output, self.engine.journal)
+        return score_in_memory(output, self.engine.journal)
 
     def _write(self, cells: Iterable[RaceCell], why: DroppedFormat | None) -> list[CellResult]:
         """Write and return the results of a format, with all it was ever asked."""

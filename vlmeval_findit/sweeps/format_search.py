@@ -16,7 +16,7 @@ from ..benchmarks.findit import (
     table_called,
 )
 from ..boxes import JSON_KEYS, MatchRule
-from ..core import nearest
+from ..core import suggestion
 from ..models import ModelEntry
 from ..protocol import DatasetVariant
 from .sweep_cells import Sweep, refuse_race
@@ -70,7 +70,7 @@ def search_target(name: str) -> AnnotationTable | DatasetVariant:
         name = table_called(name)
     if name not in known and not begins_with_prefix(name):
         listed = [name for each in benchmarks() for name in each.variant_names()]
-        raise ValueError(f"unknown dataset {name!r}{nearest(name, [*known, *listed])}")
+        raise ValueError(f"unknown dataset {name!r}{suggestion(name, [*known, *listed])}")
     variant = known.get(name) or parse(name)
     if not isinstance(variant, FindItVariant):
         return variant

@@ -35,9 +35,9 @@ from ..core import (
     TextError,
     YamlText,
     YesNo,
-    nearest,
     read_text,
     refuse_duplicates,
+    suggestion,
 )
 from ..models import (
     KEYS_OF_SERVICES,
@@ -188,7 +188,7 @@ def _refuse_models(entries: Sequence[ModelEntry], *, in_boxes: bool) -> None:
         if not has_space and find_model(name) is None and name not in baselines():
             if entry.checkpoint is not None:
                 _refuse_checkpoint(entry, at)
-            meant = nearest(name, [*MODELS, *baselines()])
+            meant = suggestion(name, [*MODELS, *baselines()])
             if ours := same_checkpoint(name):
                 meant = f" ({' or '.join(ours)} is the same checkpoint, asked as the protocol says)"
             raise MisplacedError(
@@ -219,7 +219,9 @@ def _datasets(
     for at, typed in enumerate(names):
         name = typed if begins_with_prefix(typed) else table_called(typed)
         if name not in known and not begins_with_prefix(name):
-            raise MisplacedError(f"unknown dataset {name!r}{nearest(name, known)}", "datasets", at)
+            raise MisplacedError(
+                f"unknown dataset {name!r}{suggestion(name, known)}", "datasets", at
+            )
         try:
             chosen.append(known.get(name) or parse(name))
         except ValueError as error:

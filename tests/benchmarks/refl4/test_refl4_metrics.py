@@ -25,9 +25,9 @@ from vlmeval_findit.benchmarks.refl4 import (
     RefL4Split,
     class_of,
     compare_boxes,
-    iou,
+    object_size,
+    paired_iou,
     predictions_from,
-    size_of,
     slices_of,
     sums_of,
 )
@@ -44,7 +44,7 @@ def truth(x: float, y: float, w: float, h: float, ori: str = "o365_1", number: i
 
 def iou32(a: Corners, b: Corners) -> float:
     with np.errstate(over="ignore"):
-        return float(iou(np.array([a], np.float32), np.array([b], np.float32))[0])
+        return float(paired_iou(np.array([a], np.float32), np.array([b], np.float32))[0])
 
 
 def passed(a: Corners, b: Corners) -> int:
@@ -73,7 +73,7 @@ def test_the_order_of_the_sum_in_the_union_matters() -> None:
     a[:, 2:] += a[:, :2]
     b = a + rng.uniform(-30, 30, a.shape).astype(np.float32)
     expected = [iou_step_by_step(tuple(x), tuple(y)) for x, y in zip(a, b, strict=True)]
-    assert iou(a, b).tolist() == [float(value) for value in expected]
+    assert paired_iou(a, b).tolist() == [float(value) for value in expected]
     tiny = (0.0, 0.0, 0.0009, 0.0009)
     assert iou32(tiny, tiny) == pytest.approx(0.81, abs=1e-4), "its area over a millionth"
 
@@ -138,7 +138,7 @@ def test_sizes() -> None:
         "medium": [(128, 128), (64, 256), (256, 256)],
         "large": [(256, 256.1), (1e200, 1e200)],
     }.items():
-        assert [size_of(truth(0, 0, w, h)) for w, h in sides] == [size] * len(sides)
+        assert [object_size(truth(0, 0, w, h)) for w, h in sides] == [size] * len(sides)
 
 
 def test_the_ten_mended_classes_are_named_alike() -> None:
@@ -199,7 +199,7 @@ def test_metrics_against_fractions(judged: list[tuple[Annotation, int]]) -> None
         "macc": both(judged)[1],
     }
     for size in ("small", "medium", "large"):
-        some = [each for each in judged if size_of(each[0]) == size]
+        some = [each for each in judged if object_size(each[0]) == size]
         result = both(some) if some else (None, None)
         expected |= {f"{size}_acc": result[0], f"{size}_macc": result[1]}
     for table, more in ((AUTHORS_CLASSES, ""), (CORRECTED_CLASSES, " (corrected)")):
@@ -232,7 +232,7 @@ def authors(judged: list[tuple[Annotation, int]]) -> dict[str, float | None]:
     }
     result["macc"] = statistics.mean(shares(judged)) * 100
     for size in ("small", "medium", "large"):
-        some = [each for each in judged if size_of(each[0]) == size]
+        some = [each for each in judged if object_size(each[0]) == size]
         percent = [share * 100 for share in shares(some)] if some else []
         result[f"{size}_acc"] = percent[0] if percent else None
         result[f"{size}_macc"] = statistics.mean(percent) if percent else None

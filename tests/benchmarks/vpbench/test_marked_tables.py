@@ -14,7 +14,7 @@ pytest.importorskip("cv2", reason="marks are drawn by opencv-python")
 from training.shipped_tables import MARKS, MARKS_SEED, write_marks
 from training.vp_questions.images import scene_images
 from training.vp_questions.making import questions
-from vlmeval_findit.benchmarks.vpbench import is_absent, kind_of
+from vlmeval_findit.benchmarks.vpbench import is_absent, question_kind
 from vlmeval_findit.data import load_dataset
 from vlmeval_findit.data.rendered import tables
 from vlmeval_findit.storage import decode_image, meta_path, shipped_table
@@ -32,7 +32,7 @@ def test_wordings_agree_with_rows_and_images_with_training(lmu: Path) -> None:
     dataset = load_dataset(MINI)
     shown = questions(scene_images(source, count), count, MARKS_SEED)
     for query, each in zip(dataset.queries.values(), shown, strict=True):
-        assert kind_of(query.question) is query.kind, query.question
+        assert question_kind(query.question) is query.kind, query.question
         assert is_absent(query.question, dict(query.options)[query.answer]) is query.absent
         path = lmu / "images" / MINI / query.images[0]
         assert (np.asarray(decode_image(path)) == each.pixels).all(), query.images

@@ -16,8 +16,8 @@ from vlmeval_findit.benchmarks.vpbench import (
     QuestionKind,
     VPQuery,
     is_absent,
-    kind_of,
     prepare_stage1,
+    question_kind,
     read_table,
     write_table,
 )
@@ -148,7 +148,7 @@ def test_the_kind_of_a_question() -> None:
         "Who is nowhere to be seen?": QuestionKind.UNKNOWN,
         "Which toolbox-maker?": QuestionKind.UNKNOWN,
     }
-    assert {variant: kind_of(variant) for variant in kinds} == kinds
+    assert {variant: question_kind(variant) for variant in kinds} == kinds
 
 
 def test_a_right_option_says_that_there_is_no_such_mark() -> None:

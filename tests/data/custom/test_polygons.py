@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vlmeval_findit.data import Outlines, fill, fill_all
+from vlmeval_findit.data import Outlines, fill_outlines, fill_polygons
 from vlmeval_findit.marks import PackedMask, packed_mask
 
 NUMBERS = (
@@ -37,7 +37,7 @@ def test_a_pixel_is_inside_by_the_even_odd_rule(
     expected = np.zeros((height, width), bool)
     for polygon in polygons:
         expected |= inside(polygon, width, height)
-    mask = fill(polygons, (width, height))
+    mask = fill_polygons(polygons, (width, height))
     if not expected.any():
         assert mask is None
     else:
@@ -54,7 +54,7 @@ OUTLINES = st.builds(
 @given(st.lists(OUTLINES, max_size=5))
 def test_many_objects_at_once_have_the_masks_of_each_alone(objects: list[Outlines]) -> None:
     """In images of several sizes, with and without pixels inside."""
-    assert fill_all(objects) == [fill(each.polygons, each.size) for each in objects]
+    assert fill_outlines(objects) == [fill_polygons(each.polygons, each.size) for each in objects]
 
 
 @given(st.integers(1, 9), st.integers(1, 9), st.integers(0, 2**32 - 1))

@@ -14,7 +14,7 @@ import pytest
 from custom_data import coco_values
 
 from vlmeval_findit.cli import main
-from vlmeval_findit.core import unsafe
+from vlmeval_findit.core import unsafe_name
 from vlmeval_findit.data import (
     AnnotatedBox,
     AnnotationError,
@@ -167,10 +167,10 @@ def test_difficult_objects_are_ignored(tmp_path) -> None:
 
 
 def test_names_of_images_stay_below_the_folder() -> None:
-    assert unsafe("/one.jpg") == unsafe("C:one.jpg") == "has an absolute path"
-    assert unsafe("sub\\..\\..\\one.jpg") == "climbs out of its folder"
-    assert unsafe("one.jpg\0") == "holds a control character"
-    assert unsafe("") == "names no file"
+    assert unsafe_name("/one.jpg") == unsafe_name("C:one.jpg") == "has an absolute path"
+    assert unsafe_name("sub\\..\\..\\one.jpg") == "climbs out of its folder"
+    assert unsafe_name("one.jpg\0") == "holds a control character"
+    assert unsafe_name("") == "names no file"
 
 
 # --- YOLO -----------------------------------------------------------------------------------------

@@ -14,8 +14,8 @@ from vlmeval_findit.benchmarks.findit import read_table
 from vlmeval_findit.data import (
     PHOTO_PARTS,
     Photo,
+    demo_image,
     demo_tables,
-    image,
     photos,
     prepare_demo,
     read_photo,
@@ -72,4 +72,4 @@ def test_tables_and_their_images_are_written(tmp_path, monkeypatch) -> None:
         for query in read_table(table.path):
             for name in (*query.images, *query.support):
                 with Image.open(tmp_path / "images" / "Demo" / name) as written:
-                    assert np.array_equal(np.asarray(written), np.asarray(image(name)))
+                    assert np.array_equal(np.asarray(written), np.asarray(demo_image(name)))

@@ -21,12 +21,12 @@ from vlmeval_findit.data import (
     ImageStore,
     SourceError,
     StoreError,
-    address,
+    address_below,
     base_addresses,
     fetch_file,
     fetch_images,
 )
-from vlmeval_findit.storage import FolderError, problem
+from vlmeval_findit.storage import FolderError, image_problem
 
 PHOTO = jpeg()
 PAGE = b"<!DOCTYPE html><html><body>Please log in</body></html>"
@@ -57,7 +57,7 @@ SERVERS: dict[str, tuple[list[Answer | bytes], int, str | None]] = {
 def fetch(*urls: str, target: Path) -> None:
     """Fetch a file with its part next to it."""
     part = target.with_name("part")
-    fetch_file(Client(QUICK), urls, part, target, lambda path: problem(path, SIZE))
+    fetch_file(Client(QUICK), urls, part, target, lambda path: image_problem(path, SIZE))
 
 
 @pytest.mark.parametrize(("answers", "requests", "why"), SERVERS.values(), ids=SERVERS)
@@ -106,7 +106,7 @@ def test_a_broken_download_is_resumed_or_restarted(tmp_path, web: Web) -> None:
     part.with_name("part.json").write_text(f'{{"url": "{url}", "validator": "1"}}')
     fetch(url, target=target)
     assert outside.read_bytes() == b"secret"
-    assert address("http://a/b/", "Santa Claus/1.jpg") == "http://a/b/Santa%20Claus/1.jpg"
+    assert address_below("http://a/b/", "Santa Claus/1.jpg") == "http://a/b/Santa%20Claus/1.jpg"
 
 
 def test_only_trusted_certificates_and_no_redirect_away_from_https(

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
 
-from vlmeval_findit.core import nearest
+from vlmeval_findit.core import suggestion
 
 from .cases import Agreement, CaseError, tried
 
@@ -58,7 +58,7 @@ def agreement(protocol: str, cases: Path, subsets: Path | None = None) -> Agreem
         OSError: a file cannot be read.
     """
     if protocol not in PROTOCOLS:
-        raise CaseError(f"no protocol {protocol!r}{nearest(protocol, PROTOCOLS)}")
+        raise CaseError(f"no protocol {protocol!r}{suggestion(protocol, PROTOCOLS)}")
     module = import_module(f".{PROTOCOLS[protocol]}", __package__)
     if hasattr(module, "agreement"):
         result: Agreement = module.agreement(cases, subsets)

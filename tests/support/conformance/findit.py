@@ -32,7 +32,7 @@ from vlmeval_findit.boxes import (
     space_from,
     to_pixels,
 )
-from vlmeval_findit.core import nearest
+from vlmeval_findit.core import suggestion
 
 from .cases import Agreement, CaseError, each, unlike
 from .cases import Case as Row
@@ -83,7 +83,7 @@ def load_cases(path: Path, subsets: Path) -> list[tuple[str, Case]]:
     @cache
     def rows(subset: str) -> list[FindItQuery]:
         if subset not in SUBSETS:
-            raise CaseError(f"no subset {subset!r}{nearest(subset, SUBSETS)}")
+            raise CaseError(f"no subset {subset!r}{suggestion(subset, SUBSETS)}")
         return subset_queries(subsets / f"{subset}.parquet")
 
     @cache

@@ -16,7 +16,7 @@ from vlmeval_findit.benchmarks.selfretrieval import (
     read_captions,
     similarities,
 )
-from vlmeval_findit.core import nearest
+from vlmeval_findit.core import suggestion
 from vlmeval_findit.protocol import FAILED_ANSWER, Reply
 
 from .cases import Case, reason_in_cases, unlike
@@ -80,5 +80,5 @@ def difference(case: Case) -> str | None:
     """Return how our result differs from a case."""
     kind = str(case["kind"])
     if kind not in KINDS:
-        raise ValueError(f"no kind of case {kind!r}{nearest(kind, KINDS)}")
+        raise ValueError(f"no kind of case {kind!r}{suggestion(kind, KINDS)}")
     return KINDS[kind](case)

@@ -89,7 +89,7 @@ from .reply_scoring import (
 from .box_metrics import (
     LenientResult as LenientResult,
     lenient_matches as lenient_matches,
-    kind_of as kind_of,
+    box_answer_kind as box_answer_kind,
     NegativeOutcome as NegativeOutcome,
     NEGATIVE_OUTCOMES as NEGATIVE_OUTCOMES,
     NEGATIVE_SHARES as NEGATIVE_SHARES,
@@ -118,7 +118,7 @@ from .error_costs import (
     ERROR_TYPES as ERROR_TYPES,
     F1Errors as F1Errors,
     event_sums as event_sums,
-    size_of as size_of,
+    coco_size as coco_size,
 )
 
 from .run_space import (

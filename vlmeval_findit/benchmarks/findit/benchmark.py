@@ -28,7 +28,7 @@ from ...protocol import (
     ScoredRow,
     Settings,
 )
-from ...storage import header
+from ...storage import read_image_header
 from . import box_prompts
 from .annotation_tables import LoadedFindIt, load_findit
 from .box_drawing import draw, threshold_curve
@@ -60,7 +60,7 @@ def full_image(message: Message, variant: FindItVariant) -> tuple[str, ReplyReco
 @lru_cache(maxsize=4096)
 def _recorded_size(path: str) -> dict[str, Any]:
     """Return an image's recorded size; baselines do not resize."""
-    size = list(header(path).size)
+    size = list(read_image_header(path).size)
     return {"original": size, "sent": size}
 
 

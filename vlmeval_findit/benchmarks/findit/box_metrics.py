@@ -101,7 +101,9 @@ def finite(boxes: Sequence[Corners]) -> list[list[float | None]]:
     return [[n if isfinite(n) else None for n in box] for box in boxes]
 
 
-def kind_of(reply: Reply, reading: ParsedReply, lenient: LenientResult | None) -> AnswerKind:
+def box_answer_kind(
+    reply: Reply, reading: ParsedReply, lenient: LenientResult | None
+) -> AnswerKind:
     """Return what a reply says, with or without objects to find."""
     return answer_kind(reply.answer, reading, lenient and lenient.lenient, reply.cut)
 

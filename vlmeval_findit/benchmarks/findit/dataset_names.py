@@ -19,7 +19,7 @@ from ...boxes import (
     STRUCTURES,
     default_key,
 )
-from ...core import nearest
+from ...core import suggestion
 from . import PREFIX
 from .findit_datasets import BENCHMARK_DATASETS, DATASETS, Dataset, Family
 from .variant import CENTRES, DECODINGS, MARKS, FindItVariant, VariantError, format_problem
@@ -53,7 +53,7 @@ class NameParts:
         part = self.text.split("_", 1)[0]
         if not part:
             return f"the {what} is missing ({listed})"
-        return f"unknown {what} {part!r}{nearest(part, known)}"
+        return f"unknown {what} {part!r}{suggestion(part, known)}"
 
 
 def parse(name: str) -> FindItVariant:
@@ -106,7 +106,7 @@ def parse_format(
         centres = [f"cx-{each}" for each in CENTRES]
         marks = [f"vp-{each}" for each in MARKS]
         last = [*JSON_KEYS, *STRUCTURES, *centres, *marks, *DECODINGS]
-        return None, f"unknown JSON key or structure {rest.text!r}{nearest(rest.text, last)}"
+        return None, f"unknown JSON key or structure {rest.text!r}{suggestion(rest.text, last)}"
     if output == "text" and (key or structure):
         return None, "text replies have neither a JSON key nor a structure"
     variant = kind(
@@ -132,7 +132,7 @@ def _misspelt_dataset(text: str, dataset: str | None) -> str:
     # Scenes_minni begins with the dataset Scenes, and is nearer to Scenes_mini.
     others = [name for name in DATASETS if dataset is not None and name.startswith(f"{dataset}_")]
     if dataset is None or (guess != dataset and get_close_matches(guess, others, cutoff=0.8)):
-        return group_meant(text) or f"unknown dataset {guess!r}{nearest(guess, DATASETS)}"
+        return group_meant(text) or f"unknown dataset {guess!r}{suggestion(guess, DATASETS)}"
     return ""
 
 

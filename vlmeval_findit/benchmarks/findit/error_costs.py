@@ -130,14 +130,14 @@ def details_of(
 
 
 def _size_and_label(at: int, boxes: Sequence[Corners], labels: Sequence[str]) -> dict[str, str]:
-    size = {SIZE_SLICES: size_of(boxes[at])}
+    size = {SIZE_SLICES: coco_size(boxes[at])}
     return size | {LABEL_KEY: labels[at]} if labels else size
 
 
-def size_of(box: Sequence[float]) -> str:
+def coco_size(box: Sequence[float]) -> str:
     """Return the COCO size of a box x1, y1, x2, y2 in pixels.
 
-    >>> size_of((0, 0, 31, 31)), size_of((0, 0, 32, 32)), size_of((0, 0, 96, 96))
+    >>> coco_size((0, 0, 31, 31)), coco_size((0, 0, 32, 32)), coco_size((0, 0, 96, 96))
     ('small', 'medium', 'large')
     """
     x1, y1, x2, y2 = box

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any, NamedTuple
 
-from ...core import nearest, quoted_value
+from ...core import quoted_value, suggestion
 from ...storage import (
     CustomDataset,
     DatasetFileError,
@@ -295,7 +295,7 @@ def custom_rows() -> Mapping[str, Dataset]:
 def _custom_row(name: str, row: CustomDataset) -> Dataset:
     families = [family.value for family in Family]
     if row.family not in families:
-        why = f"unknown family {quoted_value(row.family)}{nearest(row.family, families)}"
+        why = f"unknown family {quoted_value(row.family)}{suggestion(row.family, families)}"
         raise DatasetFileError(f"{custom_datasets_file()}, {name}, family: {why}")
     return Dataset(
         name,

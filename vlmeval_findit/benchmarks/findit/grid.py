@@ -21,7 +21,7 @@ from ...boxes import (
     STRUCTURES,
     default_key,
 )
-from ...core import MisplacedError, nearest, refuse_duplicates
+from ...core import MisplacedError, refuse_duplicates, suggestion
 from .findit_datasets import DATASETS, Dataset
 from .variant import CENTRES, DECODINGS, MARKS, FindItVariant, format_problem
 
@@ -140,7 +140,7 @@ def axis_from(axis: str, value: Sequence[str], *, may_win: bool) -> tuple[str, .
             known = REPRESENTATIONS  # Also those that ``all`` leaves out
         if word not in known:
             what = axis.removesuffix("s")
-            raise MisplacedError(f"unknown {what} {word!r}{nearest(word, known)}", axis, at)
+            raise MisplacedError(f"unknown {what} {word!r}{suggestion(word, known)}", axis, at)
     refuse_duplicates(value, axis)
     return tuple(value)
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from ...boxes import PAPER_REPRESENTATIONS
-from ...core import git_revision, nearest
+from ...core import git_revision, suggestion
 from ...protocol import Message, Part, image, reference, say_once, text
 from . import box_prompts as prompts
 from .box_prompts import MessageMaker
@@ -227,4 +227,4 @@ def prompts_help(named: str) -> str:
     >>> prompts_help("qwen3-vl")
     'or name the prompt of a family: did you mean qwen3-vl-1?'
     """
-    return f"or name the prompt of a family{nearest(named, FAMILY_PROMPTS)}"
+    return f"or name the prompt of a family{suggestion(named, FAMILY_PROMPTS)}"

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from ...boxes import Corners, Truth
-from ...core import file_sha256, nearest
+from ...core import file_sha256, suggestion
 from ...storage import TableError
 from .annotation_tables import PreparedTable, corners, write_table
 from .dataset_names import group_meant, table_called
@@ -81,7 +81,7 @@ def tables_of(names: Iterable[str] | None) -> Iterator[tuple[Dataset, bool]]:
         dataset = name.removesuffix("_multilabel")
         if dataset not in with_source:
             if dataset not in DATASETS:
-                unknown = f"unknown dataset {name!r}{nearest(name, with_source)}"
+                unknown = f"unknown dataset {name!r}{suggestion(name, with_source)}"
                 raise TableError(group_meant(name) or unknown)
             how = "a run makes its tables and images when it needs them"
             if DATASETS[dataset].folder is not None:

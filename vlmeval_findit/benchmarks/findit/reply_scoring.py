@@ -40,8 +40,8 @@ from .box_metrics import (
     NEGATIVE_OUTCOMES,
     LenientResult,
     NegativeOutcome,
+    box_answer_kind,
     finite,
-    kind_of,
     labels_and_frames,
     lenient_details,
     lenient_matches,
@@ -72,7 +72,7 @@ class ScoredReply:
 
     @property
     def kind(self) -> AnswerKind:
-        return kind_of(self.reply, self.reading, self.lenient)
+        return box_answer_kind(self.reply, self.reading, self.lenient)
 
     @property
     def rejection(self) -> NegativeOutcome | None:

@@ -24,7 +24,7 @@ from ...boxes import (
     default_key,
     schema_of,
 )
-from ...core import nearest
+from ...core import suggestion
 from ...marks import Shape
 from ...protocol import DatasetNameError
 from . import PREFIX
@@ -230,7 +230,7 @@ def _unknown_value(variant: FindItVariant) -> str | None:
         ("way of decoding", variant.decoding or DECODINGS[0], DECODINGS),
     ):
         if value not in known:
-            return f"unknown {what} {value!r}{nearest(value, known)}"
+            return f"unknown {what} {value!r}{suggestion(value, known)}"
     return None
 
 
@@ -306,4 +306,4 @@ def _mark_problem(variant: FindItVariant) -> str | None:
             f"vp-{mark} follows the outline of an object, and tables have its box alone "
             f"(marks: {', '.join(MARKS)})"
         )
-    return f"unknown mark {mark!r}{nearest(mark, MARKS)}"
+    return f"unknown mark {mark!r}{suggestion(mark, MARKS)}"

@@ -17,7 +17,7 @@ from .refl4_annotations import (
     Corners as Corners,
     RefL4Split as RefL4Split,
     Annotation as Annotation,
-    size_of as size_of,
+    object_size as object_size,
     file_name as file_name,
     annotation as annotation,
     of_split as of_split,
@@ -32,7 +32,7 @@ from .refl4_annotations import (
 
 from .accuracy_metrics import (
     IOU_THRESHOLDS as IOU_THRESHOLDS,
-    iou as iou,
+    paired_iou as paired_iou,
     compare_boxes as compare_boxes,
     ANSWERED_SUM as ANSWERED_SUM,
     HIT_SUMS as HIT_SUMS,

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...protocol import Metric, Ratio, Sums, slice_weights
-from .refl4_annotations import Annotation, RefL4Split, size_of
+from .refl4_annotations import Annotation, RefL4Split, object_size
 
 # Names of Objects365 (v2) in its spelling, in the order of category ids from 1
 _OBJECTS365 = """
@@ -140,7 +140,7 @@ _LIMITS = np.array(IOU_THRESHOLDS, dtype=np.float32)
 _LEAST_UNION = np.float32(1e-6)
 
 
-def iou(truths: Array, predictions: Array) -> Array:
+def paired_iou(truths: Array, predictions: Array) -> Array:
     """Compute the IoU of paired boxes, both (N, 4) corners x1, y1, x2, y2 in pixels.
 
     In 32 bits, like the authors' evaluator and unlike FindIt (:mod:`...boxes.matching`).  Sides are
@@ -174,7 +174,7 @@ def compare_boxes(
     truths = [annotation.corners for annotation in annotations]
     # A box without area has IoU 0 with everything.
     answers = [(0.0, 0.0, 0.0, 0.0) if box is None else box for box in boxes]
-    values = iou(_array(truths), _array(answers))
+    values = paired_iou(_array(truths), _array(answers))
     passed = (values[:, None] > _LIMITS).sum(axis=1)
     return JudgedBoxes(values.tolist(), passed.tolist())
 
@@ -216,7 +216,7 @@ def slices_of(annotation: Annotation) -> dict[str, str]:
     category = annotation.ori_category_id
     slices = {
         "split": "" if split is RefL4Split.ALL else split.value,
-        "size": size_of(annotation),
+        "size": object_size(annotation),
         "source": source_of(category),
         "words": _word_slice(annotation.caption),
         "wording": _wording(annotation),

@@ -10,9 +10,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from ...boxes import Truth
-from ...core import nearest
+from ...core import suggestion
 from ...protocol import LoadedDataset
-from ...storage import CellError, TableError, find_table, sources, table_files
+from ...storage import CellError, TableError, describe_sources, find_table, table_files
 from ..findit import (
     Dataset,
     Family,
@@ -86,7 +86,7 @@ def split_of(table: str) -> RefL4Split:
     <RefL4Split.TEST: 'test'>
     """
     if table not in DATASETS:
-        raise TableError(f"unknown dataset {table!r}{nearest(table, DATASETS)}")
+        raise TableError(f"unknown dataset {table!r}{suggestion(table, DATASETS)}")
     return RefL4Split(table.rpartition("_")[2])
 
 
@@ -148,7 +148,7 @@ def prepare(folder: Path, split: RefL4Split, out: Path, force: bool = False) -> 
         RefusedError: a file cannot be used or, unless by ``force``, is not as published.
     """
     annotations = read_annotations(folder, split)
-    facts = sources([folder / file_name(part) for part in split.parts])
+    facts = describe_sources([folder / file_name(part) for part in split.parts])
     source = facts["source"]
     unlike = unlike_release(annotations, split)
     if unlike and not force:

@@ -36,7 +36,7 @@ from ...protocol import (
     ReviewsError,
     ReviewVerdict,
     RowChoice,
-    iou,
+    box_iou,
     row_hash,
 )
 from ...storage import table_hash
@@ -305,7 +305,8 @@ def _with_box(entries: Sequence[PublishedEntry], label: Answer) -> list[Publishe
     return [
         entry
         for entry in entries
-        if entry.box is not None and any(iou(entry.box, box) >= _SAME_BOX for box in label.boxes)
+        if entry.box is not None
+        and any(box_iou(entry.box, box) >= _SAME_BOX for box in label.boxes)
     ]
 
 

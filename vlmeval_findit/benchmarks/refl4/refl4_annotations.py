@@ -105,7 +105,7 @@ class Annotation:
         return x, y, x + width, y + height
 
 
-def size_of(annotation: Annotation) -> str:
+def object_size(annotation: Annotation) -> str:
     """Return small, medium or large, by the square root of the true box's area."""
     side = math.sqrt(annotation.bbox[2] * annotation.bbox[3])
     if side < SMALL_BELOW:
@@ -217,7 +217,7 @@ def unlike_release(annotations: Sequence[Annotation], split: RefL4Split) -> list
     rows = Counter(item.split for item in annotations)
     counts = {f"expressions of {part.value}": rows[part] for part in split.parts}
     if split is RefL4Split.ALL:
-        sizes = Counter(map(size_of, annotations))
+        sizes = Counter(map(object_size, annotations))
         counts |= {f"{size} boxes": sizes[size] for size in SIZES}
         for source in ("refcoco", "o365"):
             of_source = [

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ...core import missing_extra, nearest
+from ...core import missing_extra, suggestion
 from ...models import ENCODERS, DualEncoder, EncoderError, Padding
 from ...protocol import ENCODER_VARIABLE, Scorer, Settings, SettingsError, say_once
 from .caption_reading import Caption, Captions
@@ -168,7 +168,7 @@ def encoder_name(table: str, settings: Settings) -> tuple[str, str]:
     if name not in ENCODERS and "/" not in name and not Path(name).is_dir():
         raise SettingsError(
             f"encoder {name!r} ({source}): neither a folder nor an OWNER/NAME of Hugging Face"
-            f"{nearest(name, ENCODERS)}"
+            f"{suggestion(name, ENCODERS)}"
         )
     if source == ENCODER_VARIABLE and name != PAIR_SETS[table]:
         say_once(

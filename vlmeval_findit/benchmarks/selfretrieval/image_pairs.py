@@ -10,7 +10,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 
-from ...core import file_sha256, nearest, quoted_value, read_json, unsafe
+from ...core import file_sha256, quoted_value, read_json, suggestion, unsafe_name
 from ...protocol import DatasetNameError, LoadedDataset, PlainVariant
 from ...storage import ImagePath, TableError, WrittenTable, find_table, made_table, table_files
 from . import PREFIX
@@ -89,7 +89,7 @@ def parse(name: str) -> PlainVariant:
     """
     if name not in PAIR_SETS:
         raise DatasetNameError(
-            f"unknown dataset of self-retrieval {name!r}{nearest(name, PAIR_SETS)}"
+            f"unknown dataset of self-retrieval {name!r}{suggestion(name, PAIR_SETS)}"
         )
     return PlainVariant(name, name, images=name, family_name="Self-retrieval", frames=2)
 
@@ -151,7 +151,7 @@ def _image(values: Mapping[str, object], side: PairSide, where: str) -> str:
     path = values.get(side.value)
     if not isinstance(path, str):
         raise TableError(f"{where}, key {side.value!r}: {quoted_value(path, 40)} is not a path")
-    why = unsafe(path)
+    why = unsafe_name(path)
     if why:
         raise TableError(f"{where}, key {side.value!r}: {quoted_value(path, 40)} {why}")
     return path

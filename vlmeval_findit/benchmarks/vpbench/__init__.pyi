@@ -22,7 +22,7 @@ from .vp_query import (
     QuestionKind as QuestionKind,
     HintColumn as HintColumn,
     VPQuery as VPQuery,
-    kind_of as kind_of,
+    question_kind as question_kind,
     is_absent as is_absent,
     RegionRole as RegionRole,
     SOURCE_NAMES as SOURCE_NAMES,

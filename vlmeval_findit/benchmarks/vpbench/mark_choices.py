@@ -18,10 +18,10 @@ from ...core import (
     MisplacedError,
     Name,
     TextError,
-    nearest,
     quoted_value,
     read_json,
     row_of,
+    suggestion,
     validate,
     write_text_once,
 )
@@ -62,7 +62,7 @@ class MarkChoice(NamedTuple):
         """
         known = {mark.name: mark for mark in starmap(cls, product(Shape, COLOURS))}
         if name not in known:
-            near = nearest(name, known)
+            near = suggestion(name, known)
             raise BestMarkError(f"unknown mark {name!r}, write it as in {BY_HAND}=oval-red{near}")
         return known[name]
 
@@ -187,7 +187,7 @@ def best_mark(model: str, dataset: str) -> tuple[MarkChoice, str]:
     if choice.value is not None:
         return MarkChoice.from_name(choice.value), choice.source
     why = (
-        f"{marks_path()} has none of it{nearest(model, models)}"
+        f"{marks_path()} has none of it{suggestion(model, models)}"
         if models
         else f"there is no {marks_path()}"
     )

@@ -10,7 +10,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from ...core import nearest
+from ...core import suggestion
 from ...protocol import DatasetNameError, Message, PlainVariant, image, text
 from ...storage import WrittenTable, find_table, made_table, table_files, table_folders
 from . import PREFIX
@@ -71,7 +71,7 @@ def parse(name: str) -> VPBenchVariant:
     """
     names = [*TABLES, ORIGINAL, *custom_tables()]
     if name not in names or not re.fullmatch(r"\w+", name, re.ASCII):
-        raise DatasetNameError(f"unknown table of VP-Bench {name!r}{nearest(name, names)}")
+        raise DatasetNameError(f"unknown table of VP-Bench {name!r}{suggestion(name, names)}")
     table = STAGE_1 if name == ORIGINAL else name
     return VPBenchVariant(
         name,

@@ -17,10 +17,18 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from ...core import nearest, open_regular, open_text, sha256_of, suffix_of, write_once
-from ...storage import CellError, TableError, WrittenTable, header, image_folder, meta_path, sources
+from ...core import open_regular, open_text, sha256_of, suffix_of, suggestion, write_once
+from ...storage import (
+    CellError,
+    TableError,
+    WrittenTable,
+    describe_sources,
+    image_folder,
+    meta_path,
+    read_image_header,
+)
 from .question_tables import STAGE_1, TABLES, write_table
-from .vp_query import LETTERS, HintColumn, VPQuery, check_question, is_absent, kind_of
+from .vp_query import LETTERS, HintColumn, VPQuery, check_question, is_absent, question_kind
 
 # --- cells ----------------------------------------------------------------------------------------
 
@@ -101,7 +109,7 @@ def named_image(cell: Any) -> tuple[str, bytes]:
     if not isinstance(data, bytes):
         raise ValueError("no image")
     try:
-        suffix = f".{header(io.BytesIO(data)).format}".lower().replace("jpeg", "jpg")
+        suffix = f".{read_image_header(io.BytesIO(data)).format}".lower().replace("jpeg", "jpg")
     except OSError:
         raise ValueError(f"not an image (it begins with {data[:8]!r})") from None
     return f"{sha256_of(data)[:24]}{suffix}", data
@@ -167,7 +175,7 @@ def parquet_rows(path: Path, needed: Sequence[str], used: Sequence[str]) -> Rows
 def _check_columns(path: Path, columns: Sequence[str], needed: Sequence[str]) -> None:
     for name in needed:
         if name not in columns:
-            raise TableError(f"{path}: no column {name!r}{nearest(name, columns)}")
+            raise TableError(f"{path}: no column {name!r}{suggestion(name, columns)}")
 
 
 # --- questions ------------------------------------------------------------------------------------
@@ -225,7 +233,7 @@ def _query(where: str, row: Mapping[str, Any]) -> VPQuery:
         amount=cells.get("vp_amount", ""),
         shapes=cell_shapes(row.get("vp_shape")),
         properties=cell_items(row.get("vp_properties")),
-        kind=kind_of(question),
+        kind=question_kind(question),
         absent=is_absent(question, dict(options).get(answer, "")),
         source="stage 1",
     )
@@ -250,7 +258,7 @@ def prepare_stage1(path: Path, out: Path) -> WrittenTable:
     queries, dropped = _read(files, image_folder(TABLES[STAGE_1]).path)
     unanswered = sum(not query.answer for query in queries)
     facts = {"official": official, "dropped": dropped, "unanswered": unanswered}
-    table = write_table(out, STAGE_1, queries, {**sources(files), **facts})
+    table = write_table(out, STAGE_1, queries, {**describe_sources(files), **facts})
     notes = []
     if dropped:
         notes.append(f"{dropped} rows dropped: no image")

@@ -8,7 +8,7 @@ from enum import Enum
 from functools import partial
 from itertools import product
 
-from ...core import nearest
+from ...core import suggestion
 from ...protocol import DatasetNameError, LoadedDataset
 from ...storage import draw_missing, find_table, image_folder
 from . import stage2_asking as asking
@@ -68,7 +68,7 @@ def parse(name: str) -> Stage2Variant:
         DatasetNameError: invalid name.
     """
     if name not in VARIANTS:
-        raise DatasetNameError(f"unknown dataset of stage 2 {name!r}{nearest(name, VARIANTS)}")
+        raise DatasetNameError(f"unknown dataset of stage 2 {name!r}{suggestion(name, VARIANTS)}")
     return VARIANTS[name]
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from ...core import file_sha256, parse_json, quoted_value
-from ...storage import Size, TableError, WrittenTable, header, image_folder, write_table
+from ...storage import Size, TableError, WrittenTable, image_folder, read_image_header, write_table
 from .question_tables import STAGE_2
 from .stage1_release import cell_text, parquet_rows, store_image
 from .stage2_dataset import IMAGES
@@ -126,7 +126,7 @@ def _row(index: int, cells: Mapping[str, Any], folder: Path, where: str) -> Stag
         label=question,
         images=tuple(names),
         cluster=names[0],
-        sizes=tuple(header(folder / name).size for name in names),
+        sizes=tuple(read_image_header(folder / name).size for name in names),
         marks=marks,
         options=options,
         answer=answer,

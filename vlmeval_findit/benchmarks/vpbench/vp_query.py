@@ -9,7 +9,7 @@ from enum import Enum
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
-from ...core import Checked, nearest
+from ...core import Checked, suggestion
 from ...protocol import ParseFailure
 from ...storage import NESTED_CONFIG, CellError, ImageSide, PlainQuery, read_table
 
@@ -95,11 +95,13 @@ def _plain(text: str) -> str:
     return " ".join(text.lower().split())
 
 
-def kind_of(question: str) -> QuestionKind:
+def question_kind(question: str) -> QuestionKind:
     """Classify a question by its words.
 
-    >>> kind_of("In which corner is the red box?"), kind_of("What is inside the red box?")
-    (<QuestionKind.LOCALISATION: 'localisation'>, <QuestionKind.REFERENCE: 'reference'>)
+    >>> question_kind("In which corner is the red box?")
+    <QuestionKind.LOCALISATION: 'localisation'>
+    >>> question_kind("What is inside the red box?")
+    <QuestionKind.REFERENCE: 'reference'>
     """
     words = _plain(question)
     fitting = (kind for kind, pattern in _KINDS.items() if re.search(pattern, words))
@@ -120,7 +122,7 @@ def is_absent(question: str, right: str) -> bool:
     answer = _plain(right)
     if re.search(_DENIES, answer):
         return True
-    which = kind_of(question) is QuestionKind.EXISTENCE and re.search(r"\bwhich of\b", words)
+    which = question_kind(question) is QuestionKind.EXISTENCE and re.search(r"\bwhich of\b", words)
     return bool((which or re.search(_ASKS_FOR_MARK, words)) and re.match(_NO, answer))
 
 
@@ -150,7 +152,7 @@ SOURCE_NAMES = {  # ``meta_source`` to its name in metrics, in the order of the 
 def check_source(value: str) -> str:
     """Return a valid source of stage 2; raise ValueError for others."""
     if value not in SOURCE_NAMES:
-        raise ValueError(f"unknown source {value!r}{nearest(value, SOURCE_NAMES)}")
+        raise ValueError(f"unknown source {value!r}{suggestion(value, SOURCE_NAMES)}")
     return value
 
 

@@ -17,13 +17,13 @@ from ...core import (
     parse_json,
     quoted_value,
     read_text,
-    unsafe,
+    unsafe_name,
     validate,
 )
-from ...marks import Mask, PackedMask, packed_mask, rle_of
+from ...marks import MaskArray, PackedMask, packed_mask, rle_of
 from ...storage import Size, decode_values
 from ..annotated_samples import AnnotationError
-from .polygons import Outlines, fill_all
+from .polygons import Outlines, fill_outlines
 
 IMAGE_SUFFIXES = frozenset(
     (".bmp", ".gif", ".jfif", ".jp2", ".jpeg", ".jpg", ".png", ".ppm", ".tif", ".tiff", ".webp")
@@ -178,7 +178,7 @@ def mask_of_coco(value: Any, size: Size | None, where: str) -> PackedMask | None
     is not stated.  Raises an AnnotationError if it is neither.
     """
     stated = segmentation_of_coco(value, size, where)
-    return fill_all([stated])[0] if isinstance(stated, Outlines) else stated
+    return fill_outlines([stated])[0] if isinstance(stated, Outlines) else stated
 
 
 def segmentation_of_coco(value: Any, size: Size | None, where: str) -> PackedMask | Outlines | None:
@@ -196,14 +196,14 @@ def segmentation_of_coco(value: Any, size: Size | None, where: str) -> PackedMas
     return Outlines(polygons, size) if size is not None else None
 
 
-def mask_pixels(folder: Path, name: str, where: str) -> Mask:
+def mask_pixels(folder: Path, name: str, where: str) -> MaskArray:
     """Read a mask (first channel not 0) from an image, or raise an AnnotationError."""
-    why = unsafe(name)
+    why = unsafe_name(name)
     if why:
         raise AnnotationError(f"{where}: {name!r} {why}")
     try:
         # A grey image has three equal channels.
-        mask: Mask = (np.asarray(decode_values(folder / name))[:, :, 0] != 0).astype(np.uint8)
+        mask: MaskArray = (np.asarray(decode_values(folder / name))[:, :, 0] != 0).astype(np.uint8)
     except OSError as error:
         raise AnnotationError(f"{where}: {error}") from None
     if not mask.any():

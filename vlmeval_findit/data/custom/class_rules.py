@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 
-from ...core import nearest
+from ...core import suggestion
 from ..annotated_samples import AnnotationError
 from .flags import says_not_to_count
 from .text_encodings import text_of
@@ -66,7 +66,7 @@ class ClassRules:
             for name in names:
                 if name not in classes:
                     raise AnnotationError(
-                        f"{source}: {flag} {name}: unknown class{nearest(name, classes)}"
+                        f"{source}: {flag} {name}: unknown class{suggestion(name, classes)}"
                     )
         both = sorted(set(self.ignore) & set(self.drop))
         if both:
@@ -77,7 +77,7 @@ class ClassRules:
             old = next(iter(self.rename))
             raise AnnotationError(
                 f"{source}: --rename-class {old}={self.rename[old]}: unknown class"
-                f"{nearest(old, classes)}"
+                f"{suggestion(old, classes)}"
             )
 
     def undecided(self, classes: Collection[str]) -> list[str]:

@@ -42,7 +42,7 @@ from .collector import Collector
 from .flags import meaning_of_flag
 from .json_sections import Element, sections
 from .node import Node
-from .polygons import Outlines, fill_all
+from .polygons import Outlines, fill_outlines
 from .reader_options import ReaderOptions
 from .upright_boxes import ROTATED, around_points, around_turned
 
@@ -311,7 +311,7 @@ class _AnnotationReader:
             self._collector.form = None
 
     def _fill(self) -> None:
-        masks = fill_all([outlines for outlines, _, _ in self._outlines])
+        masks = fill_outlines([outlines for outlines, _, _ in self._outlines])
         for mask, (_, at, bbox) in zip(masks, self._outlines, strict=True):
             if mask is not None:
                 self._add_mask(mask, at, bbox)

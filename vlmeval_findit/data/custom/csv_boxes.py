@@ -17,8 +17,7 @@ from pathlib import Path, PurePosixPath
 
 from ...boxes import Corners
 from ...core import quoted_value, suffix_of
-from ...storage import ImageFileError, Size
-from ...storage import header as image_header
+from ...storage import ImageFileError, Size, read_image_header
 from ..annotated_samples import AnnotationError, BoxForm, Samples, Units
 from .annotation_values import IMAGE_SUFFIXES, written_number, written_numbers, written_size
 from .collector import Collector
@@ -218,7 +217,7 @@ def _form_of_column(
         if numbers is None:
             continue
         try:
-            sizes.append(image_header(images / image).size)
+            sizes.append(read_image_header(images / image).size)
         except ImageFileError:
             return BoxForm.CORNERS
         boxes.append(numbers)

@@ -12,7 +12,7 @@ from ..annotated_samples import AnnotationError, Samples
 from .annotation_values import written_number, written_size
 from .collector import Collector
 from .flags import meaning_of_flag
-from .polygons import fill
+from .polygons import fill_polygons
 from .reader_options import ReaderOptions
 from .upright_boxes import ROTATED, around_ellipse, around_points, around_turned
 
@@ -131,4 +131,4 @@ def _read_polygon(text: str, size: Size, where: str) -> tuple[Corners, PackedMas
         x, _, y = pair.partition(",")
         points.append([written_number(number, f"{where}, points") for number in (x, y)])
         numbers += points[-1]
-    return around_points(points), fill([numbers], size)
+    return around_points(points), fill_polygons([numbers], size)

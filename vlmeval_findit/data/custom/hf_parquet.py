@@ -9,7 +9,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from ...benchmarks.vpbench import named_image
-from ...core import Text, TextError, parse_json, suffix_of, unsafe
+from ...core import Text, TextError, parse_json, suffix_of, unsafe_name
 from ..annotated_samples import AnnotationError, BoxForm, Samples
 from .annotation_values import IMAGE_SUFFIXES
 from .collector import Collector
@@ -161,6 +161,6 @@ def _read_image(
 
 def _safe_name(path: str) -> str:
     """Return the name for the image of a path; "": it is not that of an image."""
-    name = PurePosixPath(path).name if unsafe(path) else path
+    name = PurePosixPath(path).name if unsafe_name(path) else path
     is_image = suffix_of(PurePosixPath(name)) in IMAGE_SUFFIXES
-    return name if is_image and not unsafe(name) else ""
+    return name if is_image and not unsafe_name(name) else ""

@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
-from ...core import RARE_COLLECTIONS, suffix_of, unsafe
+from ...core import RARE_COLLECTIONS, suffix_of, unsafe_name
 from ..annotated_samples import AnnotationError, Samples
 from ..ledger import Ledger
 from .annotation_values import IMAGE_SUFFIXES
@@ -72,7 +72,7 @@ def _has_all(samples: Samples) -> bool:
 
 
 def _is_in(folder: object, name: str) -> bool:
-    return isinstance(folder, Path) and not unsafe(name) and (folder / name).is_file()
+    return isinstance(folder, Path) and not unsafe_name(name) and (folder / name).is_file()
 
 
 def _places(layout: Layout) -> list[Path]:

@@ -9,7 +9,7 @@ from itertools import chain
 from pathlib import Path, PurePosixPath
 from urllib.parse import unquote, urlsplit
 
-from ...core import suffix_of, unsafe
+from ...core import suffix_of, unsafe_name
 from ..annotated_samples import AnnotationError
 from ..ledger import Ledger
 from .annotation_values import IMAGE_SUFFIXES
@@ -143,7 +143,7 @@ class ImageNames:
 
     def _ends(self, plain: str) -> Iterator[tuple[str, str]]:
         """Yield what may be meant by a decoded name, the longest first, and how."""
-        is_absolute = unsafe(plain) == "has an absolute path"
+        is_absolute = unsafe_name(plain) == "has an absolute path"
         if not is_absolute:
             yield plain, _ENCODED
         elif Path(plain).is_relative_to(self._folder.absolute()):
@@ -165,11 +165,11 @@ class ImageNames:
         return there[0]
 
     def _is_there(self, name: str) -> bool:
-        return not unsafe(name) and (self._folder / name).is_file()
+        return not unsafe_name(name) and (self._folder / name).is_file()
 
     def _alike(self, name: str) -> list[str]:
         """Return the images whose paths are like a name, a folder after the other."""
-        if unsafe(name):
+        if unsafe_name(name):
             return []
         found = [""]
         for part in PurePosixPath(name).parts:
@@ -189,7 +189,7 @@ class ImageNames:
 
     def _of_stem(self, name: str) -> list[str]:
         """Return the images in the folder of a name that have its stem, or are called so."""
-        if unsafe(name):
+        if unsafe_name(name):
             return []
         path = self._folder / name
         if path.parent not in self._stems:

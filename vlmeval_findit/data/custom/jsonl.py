@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from ...benchmarks.findit import Family
-from ...core import Checked, Config, Expected, Text, YesNo, nearest, quoted_value
+from ...core import Checked, Config, Expected, Text, YesNo, quoted_value, suggestion
 from ...storage import Size
 from ..annotated_samples import (
     IGNORED,
@@ -267,7 +267,7 @@ def _box(
     label = label_text(box.label or "")
     if box.label is not None and label not in (labels or ()):
         raise AnnotationError(
-            f"{where}, label: {label!r} is not asked for{nearest(label, labels or ())}"
+            f"{where}, label: {label!r} is not asked for{suggestion(label, labels or ())}"
         )
     mask = None if box.mask is None else mask_of(box.mask, folder, f"{where}, mask")
     ignored = IGNORED if box.ignore else ""

@@ -20,7 +20,7 @@ from ..ledger import Ledger
 from .annotation_values import PointsOfJson
 from .collector import Collector, ListedFile, listed_files
 from .node import Node, read_json
-from .polygons import fill
+from .polygons import fill_polygons
 from .reader_options import ReaderOptions
 from .upright_boxes import ROTATED, around_ellipse, around_points
 
@@ -165,5 +165,5 @@ def _add(shapes: list[Node], image: str, size: Size | None, collector: Collector
         collector.ledger.note(ROTATED, str(first))
     mask: PackedMask | None = None
     if kind == "polygon" and size is not None and collector.options.masks:
-        mask = fill([list(chain.from_iterable(polygon)) for polygon in polygons], size)
+        mask = fill_polygons([list(chain.from_iterable(polygon)) for polygon in polygons], size)
     collector.add(image, label, corners, first, flags, mask)

@@ -9,7 +9,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
-from ...core import Checked, unsafe
+from ...core import Checked, unsafe_name
 from ..annotated_samples import AnnotationError
 from .annotation_values import validated
 
@@ -56,7 +56,7 @@ class ParquetImages:
         for (where, row), name in zip(self.rows(_ImageRow), self.names, strict=True):
             if name in seen and (self.repeated or not name):
                 continue
-            why = unsafe(name) or ("is a duplicate" if name in seen else None)
+            why = unsafe_name(name) or ("is a duplicate" if name in seen else None)
             if why:
                 raise AnnotationError(f"{where}, image: the name {name!r} {why}")
             seen.add(name)

@@ -27,20 +27,20 @@ class Outlines:
     size: Size
 
 
-def fill(polygons: Sequence[Sequence[float]], size: Size) -> PackedMask | None:
+def fill_polygons(polygons: Sequence[Sequence[float]], size: Size) -> PackedMask | None:
     """Return the mask of polygons [x1, y1, x2, y2, …] in pixels; None where no pixel is inside.
 
     A pixel is inside if an odd number of edges lies above its centre. ``size`` is (width, height).
 
-    >>> mask = fill([[1, 0, 3, 0, 3, 2, 1, 2]], (4, 3))
+    >>> mask = fill_polygons([[1, 0, 3, 0, 3, 2, 1, 2]], (4, 3))
     >>> mask.mask().tolist()
     [[0, 1, 1, 0], [0, 1, 1, 0], [0, 0, 0, 0]]
     """
-    return fill_all([Outlines(polygons, size)])[0]
+    return fill_outlines([Outlines(polygons, size)])[0]
 
 
-def fill_all(objects: Sequence[Outlines]) -> list[PackedMask | None]:
-    """Return the masks of many objects, as :func:`fill` returns that of one."""
+def fill_outlines(objects: Sequence[Outlines]) -> list[PackedMask | None]:
+    """Return the masks of many objects, as :func:`fill_polygons` returns that of one."""
     polygons = list(chain.from_iterable(each.polygons for each in objects))
     if not polygons:
         return [None for _ in objects]

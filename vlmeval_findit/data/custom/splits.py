@@ -12,7 +12,7 @@ from enum import Enum
 from functools import cache
 from pathlib import Path, PurePosixPath
 
-from ...core import nearest, suffix_of
+from ...core import suffix_of, suggestion
 from ..annotated_samples import AnnotationError
 from .annotation_values import IMAGE_SUFFIXES
 from .text_encodings import text_of
@@ -101,7 +101,7 @@ def _stated_split(where: Path, there: Collection[str], stated: str) -> str:
     ):
         if len(fits) == 1:
             return fits[0]
-    raise AnnotationError(f"{where}: unknown split {stated!r}{nearest(stated, sorted(there))}")
+    raise AnnotationError(f"{where}: unknown split {stated!r}{suggestion(stated, sorted(there))}")
 
 
 # --- where splits are stated ----------------------------------------------------------------------

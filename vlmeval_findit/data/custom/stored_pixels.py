@@ -17,18 +17,18 @@ from typing import Any
 from numpy.typing import NDArray
 
 from ...boxes import Corners
-from ...core import unsafe
+from ...core import unsafe_name
 from ...marks import PackedMask, RLEError, packed_mask
 from ...storage import (
     ImageFileError,
     Orientation,
     Size,
     content_of,
-    header,
+    header_problem,
+    image_problem,
     is_transparent,
-    misfit,
     orientation,
-    problem,
+    read_image_header,
 )
 from ..annotated_samples import AnnotatedBox, AnnotationError, Sample, Samples, Units
 
@@ -215,20 +215,20 @@ def refusal(problems: Sequence[str], count: int, what: str, flag: str) -> Annota
 
 def _check_image(name: str, stated: Size | None, folder: Path) -> CheckedImage | str:
     """Return an image, or why it cannot be used."""
-    why = unsafe(name)
+    why = unsafe_name(name)
     if why:
         return f"{name!r} {why}, so it does not lie below {folder}"
     path = folder / name
     try:
-        info = header(path)
+        info = read_image_header(path)
         exchanged = stated is not None and stated == info.size[::-1]
         # Before anything is decoded: reading the orientation of some files does.
-        why = misfit(info, info.size if exchanged else stated)
+        why = header_problem(info, info.size if exchanged else stated)
         turn = Orientation(1, False) if why else orientation(path)
     except ImageFileError as error:
         return str(error)
     fits = stated in (info.size, turned_size(info.size, turn.value))
-    why = why or problem(path, info.size if fits else stated)
+    why = why or image_problem(path, info.size if fits else stated)
     if why:
         return f"{path} {why}"
     return CheckedImage(info.size, turn.value, stated, turn.is_decoded, content_of(path))

@@ -12,13 +12,13 @@ from pathlib import Path, PurePosixPath
 from ...boxes import Corners
 from ...core import Text
 from ...marks import PackedMask
-from ...storage import ImageFileError, Size, header
+from ...storage import ImageFileError, Size, read_image_header
 from ..annotated_samples import Samples
 from .annotation_values import PointOfJson, PointsOfJson
 from .collector import Collector, ListedFile, listed_files
 from .flags import meaning_of_flag
 from .node import Node
-from .polygons import fill
+from .polygons import fill_polygons
 from .reader_options import ReaderOptions
 from .splits import names_a_split
 from .upright_boxes import around_points
@@ -105,7 +105,7 @@ def _read_object(thing: Node, image: str, size: Size | None, collector: Collecto
     mask: PackedMask | None = None
     has_holes = bool(thing.at("points").keys.get("interior"))
     if kind == "polygon" and size is not None and not has_holes and collector.options.masks:
-        mask = fill([list(chain.from_iterable(points))], size)
+        mask = fill_polygons([list(chain.from_iterable(points))], size)
     collector.add(image, label, around_points(points), thing, flags, mask)
 
 
@@ -115,7 +115,7 @@ def _around_bitmap(bitmap: Node) -> Corners:
     try:
         packed = base64.b64decode(bitmap.get("data", Text), validate=True)
         png = zlib.decompressobj().decompress(packed, _HEAD)
-        width, height = header(BytesIO(png)).size
+        width, height = read_image_header(BytesIO(png)).size
     except (binascii.Error, zlib.error, ImageFileError) as error:
         raise bitmap.error(f"data is no bitmap: {error}") from None
     return (x, y, x + width, y + height)

@@ -96,7 +96,7 @@ def _locate(photo: Photo) -> Path:
     raise FileNotFoundError(f"{what}, which is not installed: {install_command('data')}")
 
 
-def image(name: str) -> Image.Image:
+def demo_image(name: str) -> Image.Image:
     """Make an image of the tables: ``photos/<name>.png``, or a part of a photograph."""
     path = PurePosixPath(name)
     if path.parent.name == "photos":
@@ -109,7 +109,7 @@ def image(name: str) -> Image.Image:
 def image_file(name: str) -> bytes:
     """Return an image of the tables as a PNG file."""
     encoded = io.BytesIO()
-    image(name).save(encoded, format="PNG")
+    demo_image(name).save(encoded, format="PNG")
     return encoded.getvalue()
 
 

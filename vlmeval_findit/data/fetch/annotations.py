@@ -88,11 +88,11 @@ def is_fetched(file: AnnotationFile) -> bool:
 
 def fetch_annotations(client: Client, base: str, file: AnnotationFile) -> None:
     """Fetch one Parquet file into :func:`parquet_folder`, or raise a DownloadError."""
-    from .download import address, fetch_file
+    from .download import address_below, fetch_file
 
     part = parquet_folder() / f".{file.name}.part"
     target = parquet_folder() / file.name
-    fetch_file(client, (address(base, file.name),), part, target, file.problem)
+    fetch_file(client, (address_below(base, file.name),), part, target, file.problem)
 
 
 def _subset_table(dataset: Dataset, multilabel: bool) -> FetchableTable:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from ...core import nearest
+from ...core import suggestion
 from ...storage import config_file, read_config
 
 # The commit of the release's repository whose subsets are fetched
@@ -43,7 +43,7 @@ def base_addresses() -> Mapping[str, str | None]:
     replaced = {key: value for key, value in read_config(config).sources.items() if value}
     for key, value in replaced.items():
         if key not in BASE_ADDRESSES:
-            why = f"unknown source{nearest(key, BASE_ADDRESSES)}"
+            why = f"unknown source{suggestion(key, BASE_ADDRESSES)}"
             raise SourceError(f"{config}, sources.{key}: {why}")
         if not re.match("https?://[^/]", value):
             raise SourceError(f"{config}, sources.{key}: {value!r} is not an http(s) address")

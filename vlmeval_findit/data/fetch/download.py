@@ -215,7 +215,7 @@ def _inner(error: BaseException) -> str:
     return text if len(text) <= 160 else f"{text[:160]}…"
 
 
-def address(base: str, path: str) -> str:
+def address_below(base: str, path: str) -> str:
     """Return the address of a path below a base that ends in a slash."""
     return urljoin(base, quote(path))
 

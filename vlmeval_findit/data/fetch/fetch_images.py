@@ -23,7 +23,7 @@ from PIL.Image import Image
 
 from ...core import install_command, open_regular, suffix_of
 from ..sources import Archives, DataSource, Files, Origin
-from .download import Client, DownloadError, address, discard, fetch_file
+from .download import Client, DownloadError, address_below, discard, fetch_file
 from .store import ImageStore, StoreError
 
 # Why an image could not be fetched, by its name
@@ -91,7 +91,7 @@ def _key(origin: Origin) -> str:
 
 def _single_files(job: FetchJob, origin: Files, base: str, names: Sequence[str]) -> Problems:
     def fetch(name: str) -> None:
-        urls = tuple(address(base, path.format(name)) for path in origin.paths)
+        urls = tuple(address_below(base, path.format(name)) for path in origin.paths)
         check = partial(job.store.check, name)
         fetch_file(job.client, urls, job.store.part(name), job.store.target(name), check)
 
@@ -137,7 +137,7 @@ def _from_archives(
     for file in origin.files:
         if not left:
             break
-        url = address(base, file)
+        url = address_below(base, file)
         part = job.store.part(url)
         try:
             job.client.download(url, part, _LARGEST_ARCHIVE, job.progress.expect)

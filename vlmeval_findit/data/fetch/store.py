@@ -9,8 +9,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-from ...core import unsafe
-from ...storage import Size, problem
+from ...core import unsafe_name
+from ...storage import Size, image_problem
 
 # The folder below an image folder where files lie until they are whole
 DOWNLOAD_PARTS = ".findit-parts"
@@ -34,7 +34,7 @@ class ImageStore:
 
     def target(self, name: str) -> Path:
         """Return where an image belongs, or raise a StoreError."""
-        why = unsafe(name)
+        why = unsafe_name(name)
         if why:
             raise StoreError(f"{name!r} {why}, so it is not below {self.folder}")
         target = self.folder / name
@@ -48,7 +48,7 @@ class ImageStore:
 
     def check(self, name: str, path: Path) -> str | None:
         """Say why a file is not the image of a name, or None."""
-        return problem(path, self.sizes[name])
+        return image_problem(path, self.sizes[name])
 
     def stage(self, name: str, write: Callable[[Path], object]) -> str | None:
         """Let ``write`` make the file of an image, not in its place yet; say why it is refused."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ...benchmarks.findit import custom_rows
-from ...core import nearest
+from ...core import suggestion
 from ..annotated_samples import AnnotationError, BoxForm, Samples, Units
 from ..custom.build import ImportChoices, ImportedDataset, import_samples
 from ..custom.checks import check_name
@@ -67,7 +67,7 @@ def _parts(row: DataSource, options: ImportOptions) -> Sequence[PublishedPart]:
         )
     for name in only or ():
         if name not in parts:
-            raise AnnotationError(f"{folder}: unknown subset {name!r}{nearest(name, parts)}")
+            raise AnnotationError(f"{folder}: unknown subset {name!r}{suggestion(name, parts)}")
     return [parts[name] for name in only or parts]
 
 

@@ -50,12 +50,12 @@ def rng_of(stream: Stream, *seeds: int) -> Rng:
     return np.random.RandomState([stream.value, *seeds])
 
 
-def look(rng: Rng) -> Look:
+def draw_look(rng: Rng) -> Look:
     """Draw a look."""
-    return Look(pick(rng, SHAPES), pick(rng, COLOURS), pick(rng, TEXTURES))
+    return Look(draw_name(rng, SHAPES), draw_name(rng, COLOURS), draw_name(rng, TEXTURES))
 
 
-def pick(rng: Rng, table: Iterable[str]) -> str:
+def draw_name(rng: Rng, table: Iterable[str]) -> str:
     """Draw a name of a table, each as likely."""
     names = list(table)
     return names[rng.randint(len(names))]
@@ -131,11 +131,11 @@ def _place_objects(rng: Rng, width: int, height: int, count: int) -> list[Placed
     for _ in range(count * 12):
         if len(done) == count:
             return done
-        new = look(rng)
+        new = draw_look(rng)
         if done and rng.randint(2):
             # Something of the same shape, so that a shape alone identifies nothing.
             new = new._replace(shape=done[rng.randint(len(done))].look.shape)
-        size = pick(rng, HALF_SIZES)
+        size = draw_name(rng, HALF_SIZES)
         half = rng.uniform(*HALF_SIZES[size])
         place = ObjectPlacement(
             rng.uniform(half + 1, width - half - 1), rng.uniform(half + 1, height - half - 1), half

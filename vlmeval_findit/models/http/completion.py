@@ -7,7 +7,7 @@ from copy import copy
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from ...core import quoted
+from ...core import quoted_line
 from ...protocol import NOTHING_RECORDED, ReplyRecord, TokenLogprobs
 from .spending import NOTHING_STATED, Usage
 
@@ -37,7 +37,7 @@ class CallError(Exception):
         unread: bool = False,
         usage: Usage = NOTHING_STATED,
     ) -> None:
-        super().__init__(quoted(message, LONGEST_MESSAGE))
+        super().__init__(quoted_line(message, LONGEST_MESSAGE))
         self.status = status  # 0: no reply
         self.retry_after = retry_after  # seconds
         may_pass = status in RETRIED_STATUSES or (status >= 500 and status != NOT_SUPPORTED)

@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import Any
 from urllib.parse import SplitResult, parse_qsl, urlsplit, urlunsplit
 
-from ...core import is_secret_header, remember
+from ...core import is_secret_header, remember_secrets
 
 LIMIT_FIELDS = ("max_tokens", "max_completion_tokens")  # of the reply's token limit, by service
 _OPENAI = "api.openai.com"
@@ -47,7 +47,7 @@ class Endpoint:
                 "the API key contains a space, a line end or another character that keys do not "
                 "have"
             )
-        remember(self.key)
+        remember_secrets(self.key)
         for name, value in self.headers.items():
             if not _is_plain(name + value):
                 raise ValueError(
@@ -55,8 +55,12 @@ class Endpoint:
                 )
             if is_secret_header(name):
                 words = value.replace(";", " ").split()
-                remember(value, *(words[1:] or words), *(each.partition("=")[2] for each in words))
-        remember(*(value for name, value in parse_qsl(parts.query) if is_secret_header(name)))
+                remember_secrets(
+                    value, *(words[1:] or words), *(each.partition("=")[2] for each in words)
+                )
+        remember_secrets(
+            *(value for name, value in parse_qsl(parts.query) if is_secret_header(name))
+        )
 
     def __repr__(self) -> str:
         return f"Endpoint({self.name!r})"

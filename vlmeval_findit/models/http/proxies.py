@@ -9,7 +9,7 @@ from typing import NamedTuple
 from urllib.parse import urlsplit
 from urllib.request import getproxies
 
-from ...core import remember
+from ...core import remember_secrets
 from .endpoint import Endpoint
 
 _SPOKEN = ("http", "https")  # kinds of proxies that aiohttp speaks to
@@ -51,7 +51,7 @@ def proxy_for(url: str) -> Proxy | None:
         port = f":{parts.port}" if parts.port else ""
     except ValueError:
         raise _unreadable(address) from None
-    remember(parts.password or "")
+    remember_secrets(parts.password or "")
     if not parts.hostname:
         raise _unreadable(address)
     named = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname

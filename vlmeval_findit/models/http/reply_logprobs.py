@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ...core import mapping, quoted_value
+from ...core import object_or_empty, quoted_value
 from ...protocol import LOG_OF_ZERO, USUAL_THOUGHTS, ThoughtRule, TokenLogprobs
 from ..reply_tokens import GeneratedTokens, answer_span, byte_ends, span_tokens
 from .request_fields import merged_fields
@@ -47,12 +47,12 @@ def reply_logprobs(
 
     ``content`` is its text, with the thought.
     """
-    entries = mapping(choice.get("logprobs")).get("content")
+    entries = object_or_empty(choice.get("logprobs")).get("content")
     if not isinstance(entries, list):
         raise ValueError("its reply has no logprobs")
     pieces = []
     logprobs = []
-    for entry in map(mapping, entries):
+    for entry in map(object_or_empty, entries):
         token = entry.get("token")
         value = entry.get("logprob")
         if isinstance(value, bool) or not isinstance(value, int | float):

@@ -9,7 +9,14 @@ from dataclasses import replace
 from enum import Enum
 from typing import Any, NamedTuple
 
-from ...core import error_line, mapping, number_of, objects, quoted, replace_surrogates
+from ...core import (
+    error_line,
+    number_of,
+    object_or_empty,
+    objects_of,
+    quoted_line,
+    replace_surrogates,
+)
 from ...protocol import (
     USUAL_THOUGHTS,
     NotAReplyError,
@@ -84,7 +91,7 @@ def judge_response(
         return _judged(reply, logprobs, rule)
     except Exception as error:
         # The reply may have to be paid, whatever is wrong with it.
-        start = quoted(json.dumps(reply, default=str), 80)
+        start = quoted_line(json.dumps(reply, default=str), 80)
         why = f"the reply cannot be read ({error_line(error)}): {start}"
         return _failed(failed_reply(why, reply, unread=True))
 
@@ -110,7 +117,7 @@ def object_in(body: bytes) -> dict[str, Any]:
     try:
         reply = json.loads(body)
     except (ValueError, RecursionError):
-        start = quoted(body[:400].decode("utf-8", "replace"), 80)
+        start = quoted_line(body[:400].decode("utf-8", "replace"), 80)
         what = "the reply is not JSON"
         if start.startswith(("data:", "event:")):
             what = "the reply is a stream of events, though none was asked for, and not JSON"
@@ -132,9 +139,9 @@ def _judged(reply: Mapping[str, Any], logprobs: bool, rule: ThoughtRule) -> Judg
     if error is not None:
         return _failed(error)
     choices = reply.get("choices")
-    choice = mapping(choices[0]) if isinstance(choices, list) and choices else {}
+    choice = object_or_empty(choices[0]) if isinstance(choices, list) and choices else {}
     message = choice.get("message")
-    for place in (choice, mapping(message)):
+    for place in (choice, object_or_empty(message)):
         if _is_error(place.get("error")):
             return _failed(inside_reply(place["error"], reply, begun=True))
     finish = _finish_reason(choice)
@@ -180,7 +187,7 @@ def _completion(
             token_logprobs = reply_logprobs(choice, content, finish.kind, rule)
         except ValueError as error:
             no_logprobs = str(error)
-    usage = mapping(reply.get("usage"))
+    usage = object_or_empty(reply.get("usage"))
     counted = usage_of(reply)
     record = ReplyRecord(
         thought=thought,
@@ -204,7 +211,7 @@ def _completion(
 def _answered(completion: Completion, message: Mapping[str, Any], finish: _Finish) -> Judgement:
     refusal = message.get("refusal")
     if isinstance(refusal, str) and refusal.strip():
-        return Judgement(CallVerdict.REFUSED, quoted(refusal, _NAME), completion)
+        return Judgement(CallVerdict.REFUSED, quoted_line(refusal, _NAME), completion)
     if finish.kind == FILTERED:
         return Judgement(CallVerdict.REFUSED, finish.stated, completion)
     verdict = CallVerdict.CUT if finish.kind == LENGTH else CallVerdict.ANSWER
@@ -231,7 +238,7 @@ def _answered_by(reply: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _name(value: object) -> str:
-    return quoted(value, _NAME) if isinstance(value, str) else ""
+    return quoted_line(value, _NAME) if isinstance(value, str) else ""
 
 
 # --- errors inside a reply ------------------------------------------------------------------------
@@ -250,10 +257,10 @@ def _error_in(reply: Mapping[str, Any]) -> object | None:
         return reply if isinstance(error, int | float) else error
     if "error" in (reply.get("object"), reply.get("type")):
         return reply
-    base = mapping(reply.get("base_resp"))  # MiniMax
+    base = object_or_empty(reply.get("base_resp"))  # MiniMax
     if base.get("status_code") not in (None, 0, "0"):
         return base
-    if objects(reply.get("choices")) or not any(reply.get(key) for key in MESSAGE_KEYS):
+    if objects_of(reply.get("choices")) or not any(reply.get(key) for key in MESSAGE_KEYS):
         return None
     return {key: reply[key] for key in (*MESSAGE_KEYS, *CODE_KEYS) if key in reply}
 
@@ -337,7 +344,7 @@ def _stopped_by_service(
     if finish.kind or not _SERVICE.search(finish.word):
         return None
     details = choice.get("finish_reason")
-    message = mapping(details).get("message") or choice.get("finish_message")
+    message = object_or_empty(details).get("message") or choice.get("finish_message")
     why = f"the service ended the reply: finish_reason {finish.stated}"
     if message:
         why += f": {words_of(message)}"

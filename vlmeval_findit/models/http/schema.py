@@ -8,7 +8,7 @@ from contextlib import suppress
 from enum import Enum
 from typing import Any
 
-from ...core import quoted
+from ...core import quoted_line
 from ...protocol import DatasetVariant
 from .completion import CallError, Completion
 
@@ -104,7 +104,7 @@ def refuse_unconstrained(completion: Completion, variant: DatasetVariant) -> Non
     with suppress(ValueError, RecursionError):
         if json.loads(unwrapped(completion.text, SchemaRoot.OBJECT)) == _ONLY:
             return
-    reply = repr(quoted(completion.text, 80)) if completion.text else "an empty reply"
+    reply = repr(quoted_line(completion.text, 80)) if completion.text else "an empty reply"
     raise CallError(
         f"it does not constrain replies to a format: asked {PROBE_REQUEST!r} with a "
         f"response_format that only {json.dumps(_ONLY)} fits, it replied {reply}: "

@@ -28,9 +28,9 @@ from ...storage import (
     ImageChangedError,
     Size,
     decode_image,
-    header,
     image_bytes,
     is_other_file,
+    read_image_header,
     stored_pixels,
 )
 
@@ -95,7 +95,7 @@ ImageRule = Callable[[Path, int | None], SentImage]
 def for_provider(path: Path, limit: int | None = None) -> SentImage:
     """Apply the paper's API rule: at most 4096 pixels, JPEG (quality 95) from 2048 on, else PNG."""
     file = image_bytes(path)
-    original = header(file).size
+    original = read_image_header(file).size
     # Scoring divides by this very size.
     width, height = reference_size(Space("pixels", scene_max_size=limit), *original)
     size = (int(width), int(height))

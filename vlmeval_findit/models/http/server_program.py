@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
-from ...core import mapping, objects, parse_json, quoted
+from ...core import object_or_empty, objects_of, parse_json, quoted_line
 from .client import HttpClient, HttpRequest
 from .completion import CallError
 from .endpoint import Endpoint
@@ -94,7 +94,7 @@ class _Server:
     async def model_card(self, served: str) -> Mapping[str, Any]:
         """Return its entry for a model (else its first) of /v1/models; empty without a list."""
         reply = await self._object_at(self._endpoint.at("models"))
-        cards = objects(reply.get("data"))
+        cards = objects_of(reply.get("data"))
         named = [card for card in cards if card.get("id") == served]
         return next(iter(named or cards), {})
 
@@ -108,7 +108,7 @@ class _Server:
 
     async def _object_at(self, url: str) -> Mapping[str, Any]:
         try:
-            return mapping(parse_json(await self._get(url)))
+            return object_or_empty(parse_json(await self._get(url)))
         except ValueError:
             return {}
 
@@ -180,7 +180,7 @@ async def _ollama(server: _Server, card: Mapping[str, Any]) -> RunningProgram | 
 
 
 async def _lm_studio(server: _Server, card: Mapping[str, Any]) -> RunningProgram | None:
-    models = objects((await server.object_at("api/v0/models")).get("data"))
+    models = objects_of((await server.object_at("api/v0/models")).get("data"))
     if not any("compatibility_type" in model for model in models):
         return None
     model = next((each for each in models if each.get("id") == card.get("id")), {})
@@ -216,4 +216,4 @@ def _program(
 
 
 def _text(value: object) -> str:
-    return quoted(value, _LONGEST) if isinstance(value, str) else ""
+    return quoted_line(value, _LONGEST) if isinstance(value, str) else ""

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
-from ...core import mapping, quoted
+from ...core import object_or_empty, quoted_line
 from .completion import HOPELESS_STATUSES, LONGEST_MESSAGE, CallError
 from .sent_whole import may_be_billed
 from .spending import usage_of
@@ -101,14 +101,14 @@ def error_of(
         reply = text
     # Google's may be a list of a single object.
     error = reply[0] if isinstance(reply, list) and reply else reply
-    message = f"HTTP {status}: {quoted(words_of(error), LONGEST_MESSAGE) or reason}"
+    message = f"HTTP {status}: {quoted_line(words_of(error), LONGEST_MESSAGE) or reason}"
     delay = _RETRY_DELAY.search(text)
     if retry_after is None and delay:
         retry_after = float(delay[1])
     if status == PASSWORD_WANTED:
         message += PROXY_ADVICE
     hopeless = _is_hopeless(status, text)
-    usage = usage_of({**mapping(reply), RESPONSE_HEADERS: headers})
+    usage = usage_of({**object_or_empty(reply), RESPONSE_HEADERS: headers})
     call_error = CallError(
         message,
         status,
@@ -134,18 +134,18 @@ def words_of(error: object) -> str:
         inside = next((error[key] for key in MESSAGE_KEYS if error.get(key)), None)
         if inside is not None:
             return words_of(inside)
-    if isinstance(error, list) and len(error) == 1 and "loc" not in mapping(error[0]):
+    if isinstance(error, list) and len(error) == 1 and "loc" not in object_or_empty(error[0]):
         return words_of(error[0])
     return error if isinstance(error, str) else json.dumps(error, ensure_ascii=False)
 
 
 def inside_reply(error: object, reply: Mapping[str, Any], *, begun: bool = False) -> CallError:
     """Return an error inside a reply of status 200; ``begun``: after the model had begun."""
-    whole = mapping(error)
+    whole = object_or_empty(error)
     codes = [str(whole[key]) for key in CODE_KEYS if isinstance(whole.get(key), str | int)]
     numbers = (int(code) for code in codes if re.fullmatch("[45][0-9]{2}", code))
     status = next(numbers, 0)
-    words = quoted(words_of(error), LONGEST_MESSAGE)
+    words = quoted_line(words_of(error), LONGEST_MESSAGE)
     said = "the service reports: "
     if status:  # a code in it that is not the status of the reply
         said = f"an error in a reply with status 200: code {status}, "

@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from threading import Lock
 from typing import Any, NoReturn
 
-from ...core import count_of, mapping, objects
+from ...core import count_of, object_or_empty, objects_of
 from ..prices import TokenPrices
 from ..tiers import StatedTier, Surcharge, surcharge, tiers_in
 from .stated_costs import RESPONSE_HEADERS, TIER_HEADER, stated_cost, unread_cost
@@ -123,14 +123,18 @@ def is_implausible(stated: float | None, at_most: float | None) -> bool:
 def usage_of(reply: Mapping[str, Any]) -> Usage:
     """Read what a chat reply says of its cost; zeros of a server that counts nothing are absent."""
     beside = {name: reply[name] for name in _OLLAMA if name in reply}
-    usage = {**beside, **mapping(reply.get("usageMetadata")), **mapping(reply.get("usage"))}
+    usage = {
+        **beside,
+        **object_or_empty(reply.get("usageMetadata")),
+        **object_or_empty(reply.get("usage")),
+    }
     tokens = token_counts(usage)
     total = max((count_of(value) or 0 for value in _fields(usage)["total"]), default=0)
     if tokens.get("prompt") == 0:  # every request has a prompt
         tokens = {}
     elif tokens.get("completion") == 0 and _wrote(reply):
         del tokens["completion"]
-    headers = mapping(reply.get(RESPONSE_HEADERS))
+    headers = object_or_empty(reply.get(RESPONSE_HEADERS))
     tiers = tiers_in(reply, usage, {"service_tier": headers.get(TIER_HEADER)})
     cost = stated_cost(reply)
     unread = unread_cost(reply)
@@ -145,7 +149,9 @@ _WORDS = ("content", "reasoning", "reasoning_content", "refusal", "tool_calls", 
 
 
 def _wrote(reply: Mapping[str, Any]) -> bool:
-    messages = [mapping(choice.get("message")) for choice in objects(reply.get("choices"))]
+    messages = [
+        object_or_empty(choice.get("message")) for choice in objects_of(reply.get("choices"))
+    ]
     return any(message.get(key) for message in messages for key in _WORDS)
 
 
@@ -197,7 +203,7 @@ def _fields(usage: Mapping[str, Any]) -> dict[str, tuple[object, ...]]:
     """
     sent = _details(usage, "prompt_tokens_details", "input_tokens_details")
     answered = _details(usage, "completion_tokens_details", "output_tokens_details")
-    kept = mapping(usage.get("cache_creation"))  # Anthropic
+    kept = object_or_empty(usage.get("cache_creation"))  # Anthropic
     return {
         "prompt": (
             usage.get("prompt_tokens"),
@@ -242,7 +248,7 @@ def _fields(usage: Mapping[str, Any]) -> dict[str, tuple[object, ...]]:
 
 
 def _details(usage: Mapping[str, Any], *names: str) -> Mapping[str, Any]:
-    return next((mapping(usage[name]) for name in names if usage.get(name)), {})
+    return next((object_or_empty(usage[name]) for name in names if usage.get(name)), {})
 
 
 def _sum_of(usage: Mapping[str, Any], name: str, *apart: str) -> object:

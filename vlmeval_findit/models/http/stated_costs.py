@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from ...core import mapping, number_of, quoted
+from ...core import number_of, object_or_empty, quoted_line
 
 # In a reply as it is read: the headers that it came with, names in lower case
 RESPONSE_HEADERS = "response_headers"
@@ -90,8 +90,8 @@ def stated_cost(reply: Mapping[str, Any]) -> StatedCost | None:
     >>> stated_cost({"usage": {"estimated_cost": 0.02}, "cost": "0.03"})
     StatedCost(dollars=0.03, is_whole=True)
     """
-    usage = mapping(reply.get("usage"))
-    details = (mapping(place.get("cost_details")) for place in (reply, usage))
+    usage = object_or_empty(reply.get("usage"))
+    details = (object_or_empty(place.get("cost_details")) for place in (reply, usage))
     upstream = max(filter(None, map(_upstream, details)), default=None)
     stated = [] if upstream is None else [upstream]
     for place, value in _values(reply):
@@ -116,7 +116,7 @@ def unread_cost(reply: Mapping[str, Any]) -> str:
     for place, value in _values(reply):
         if _is_unread(value):
             shown = repr(value) if isinstance(value, str) else json.dumps(value, default=str)
-            return f"{place} {quoted(shown, _SHOWN)}"
+            return f"{place} {quoted_line(shown, _SHOWN)}"
     return ""
 
 
@@ -125,7 +125,7 @@ def _values(reply: Mapping[str, Any]) -> Iterator[tuple[_CostPlace, object]]:
     for place in _PLACES:
         value: object = reply
         for key in place.path:
-            value = mapping(value).get(key)
+            value = object_or_empty(value).get(key)
         if place.path[-1] == "cost_details" and isinstance(value, dict):
             value = _without_upstream(value)
         if place.path[0] == RESPONSE_HEADERS and isinstance(value, str):

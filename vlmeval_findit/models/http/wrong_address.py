@@ -9,7 +9,7 @@ from difflib import SequenceMatcher
 from typing import NamedTuple
 from urllib.parse import SplitResult, urljoin, urlsplit, urlunsplit
 
-from ...core import mapping, objects, quoted
+from ...core import object_or_empty, objects_of, quoted_line
 from .completion import CallError
 
 NOTHING_THERE = frozenset({404, 405, 410})  # the path, or the model, does not exist
@@ -74,7 +74,7 @@ def shown(url: str) -> str:
     """Return a URL without its query and credentials."""
     parts = urlsplit(url)
     host = parts.netloc.rpartition("@")[2]
-    return quoted(urlunsplit((parts.scheme, host, parts.path, "", "")), 300)
+    return quoted_line(urlunsplit((parts.scheme, host, parts.path, "", "")), 300)
 
 
 def _without_path(url: str) -> str:
@@ -117,19 +117,19 @@ def names_in(body: bytes) -> list[str] | None:
     ['mine']
     """
     try:
-        reply = mapping(json.loads(body))
+        reply = object_or_empty(json.loads(body))
     except (ValueError, RecursionError):
         return None
     listed = reply.get("data", reply.get("models"))
     if not isinstance(listed, list):
         return None
-    names = (_name(each) for each in objects(listed))
+    names = (_name(each) for each in objects_of(listed))
     return [name for name in names if name]
 
 
 def _name(model: Mapping[str, object]) -> str:
     name = model.get("id", model.get("name"))
-    return quoted(name, _NAME).removeprefix("models/") if isinstance(name, str) else ""
+    return quoted_line(name, _NAME).removeprefix("models/") if isinstance(name, str) else ""
 
 
 def advise(asked: str, base_url: str, name: str, served: str, listing: Listing | None) -> Advice:
@@ -166,5 +166,5 @@ def _served_names(name: str, served: str, names: Sequence[str]) -> str:
     near = sorted(names, key=similarity, reverse=True)[:_LISTED]
     more = f" and {len(names) - len(near)} more" if len(names) > len(near) else ""
     typed = f"--model {name}={near[0]} (in a file, `served: {near[0]}`)"
-    called = f"the server calls no model {quoted(served, _NAME)!r}"
+    called = f"the server calls no model {quoted_line(served, _NAME)!r}"
     return f"{called}; it has {', '.join(near)}{more}: {typed}"

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from ...boxes import chat_resize
 from ...protocol import Message, PartKind
-from ...storage import decode_image, header, image_bytes
+from ...storage import decode_image, image_bytes, read_image_header
 from .layout import Bounds, ModelImage
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def expected_length(message: Message, bounds: Bounds) -> float:
         elif part.kind is PartKind.IMAGE:
             area = 0
             with suppress(OSError):
-                width, height = header(part.value).size
+                width, height = read_image_header(part.value).size
                 area = width * height
             area = max(area, bounds.min_pixels or 0)
             length += min(area, bounds.max_pixels or area) / _PIXELS_PER_TOKEN

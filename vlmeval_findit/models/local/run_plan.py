@@ -8,7 +8,7 @@ from importlib.util import find_spec
 from typing import Any, ClassVar
 
 from ...boxes import Space, SpaceError, stated_space
-from ...core import Config, Count, Name, Number, Values, YesNo, install_command, nearest
+from ...core import Config, Count, Name, Number, Values, YesNo, install_command, suggestion
 from ...protocol import Answering, DatasetVariant, Described
 from ..adapter import adapter_of, refuse_without_peft
 from ..model_row import SPACE_WITHOUT_BOXES, LocalFamily, ModelRow, space_within
@@ -64,7 +64,7 @@ def plan_generation(
     limits = {key: getattr(settings, key) for key in ("min_pixels", "max_pixels", "patches")}
     for key, limit in limits.items():
         if limit is not None and key not in row.local.layout.takes:
-            takes = nearest(key, sorted(row.local.layout.takes))
+            takes = suggestion(key, sorted(row.local.layout.takes))
             raise ValueError(f"{key}: the image processor of {row.name} takes no {key}{takes}")
     bounds = row.local.bounds(variant).overridden(limits)
     known: Space | None = None

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from vlmeval_findit.core import nearest
+from vlmeval_findit.core import suggestion
 from vlmeval_findit.protocol import (
     AnswerScore,
     Benchmark,
@@ -53,7 +53,7 @@ class Plates(Benchmark):
     def parse(self, name: str) -> PlainVariant:
         table = name.removeprefix(PREFIX)
         if table not in TABLES:
-            raise DatasetNameError(f"{name}: no table {table!r}{nearest(table, TABLES)}")
+            raise DatasetNameError(f"{name}: no table {table!r}{suggestion(table, TABLES)}")
         return PlainVariant(name, f"Plates_{table}", images="Plates", family_name="Plates")
 
     def variant_names(self) -> Sequence[str]:

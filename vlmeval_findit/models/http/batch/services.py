@@ -14,7 +14,7 @@ from urllib.parse import quote
 
 from aiohttp import FormData
 
-from ....core import count_of, error_line, mapping, objects
+from ....core import count_of, error_line, object_or_empty, objects_of
 from ....protocol import CallResult, DatasetVariant, Message, ThoughtRule
 from ..chat import ChatModel
 from ..chat_call import ChatCall
@@ -116,9 +116,9 @@ class BatchService:
 
     @staticmethod
     def completion(result: Mapping[str, Any], logprobs: bool, rule: ThoughtRule) -> Completion:
-        response = mapping(result.get("response"))
+        response = object_or_empty(result.get("response"))
         status = response.get("status_code", 200)
-        body = mapping(response.get("body"))
+        body = object_or_empty(response.get("body"))
         if body and status in (200, "200"):
             return read_completion(body, logprobs=logprobs, rule=rule)
         if body and isinstance(status, int):
@@ -143,7 +143,7 @@ class BatchService:
     async def find(self, batch: BatchRequest, known: Container[str]) -> tuple[str, str]:
         """Return the id of a batch that may exist, and of one not ``known`` that may be it ("")."""
         async for listed in self._listed("batches", "after", batch.at):
-            if mapping(listed.get("metadata")).get(_NAME) == batch.name:
+            if object_or_empty(listed.get("metadata")).get(_NAME) == batch.name:
                 return listed["id"], ""
         return "", ""
 
@@ -160,7 +160,8 @@ class BatchService:
         if word != "failed" or results:
             return BatchStatus(word, done, results)
         errors = [
-            error.get("message") for error in objects(mapping(batch.get("errors")).get("data"))
+            error.get("message")
+            for error in objects_of(object_or_empty(batch.get("errors")).get("data"))
         ]
         stated = [error for error in errors if isinstance(error, str)]
         return BatchStatus(word, done, (), "; ".join(stated[:3]) or "it does not say why")
@@ -235,7 +236,7 @@ class BatchService:
         query = "limit=100"
         while True:
             page = await self._object("GET", f"{path}?{query}")
-            batches = [batch for batch in objects(page.get("data")) if _is_listed(batch)]
+            batches = [batch for batch in objects_of(page.get("data")) if _is_listed(batch)]
             for batch in batches:
                 if _seconds(batch["created_at"]) < at - _SKEW:
                     return
@@ -266,7 +267,7 @@ class AnthropicBatches(BatchService):
 
     @staticmethod
     def completion(result: Mapping[str, Any], logprobs: bool, rule: ThoughtRule) -> Completion:
-        outcome = mapping(result.get("result"))
+        outcome = object_or_empty(result.get("result"))
         kind, message, error = map(outcome.get, ("type", "message", "error"))
         if kind == "succeeded" and isinstance(message, dict):
             return read_completion(reply_of_messages(message), rule=rule)
@@ -332,7 +333,9 @@ def _no_completion(error: object, is_billed: bool) -> Completion:
 
 
 def _counts(batch: Mapping[str, Any]) -> Mapping[str, int]:
-    counts = {name: count_of(it) for name, it in mapping(batch.get("request_counts")).items()}
+    counts = {
+        name: count_of(it) for name, it in object_or_empty(batch.get("request_counts")).items()
+    }
     return {name: count for name, count in counts.items() if count is not None}
 
 

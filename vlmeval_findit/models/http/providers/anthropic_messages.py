@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ....core import count_of, mapping
+from ....core import count_of, object_or_empty
 from ..endpoint import Endpoint, limit_in, system_text
 from ..request_fields import WITHOUT_OUR_REASONING, merged_fields
 
@@ -64,11 +64,11 @@ def _part(part: Mapping[str, Any]) -> dict[str, Any]:
 def reply_of_messages(message: Mapping[str, Any]) -> dict[str, Any]:
     """Translate a message; without content the reply has no choice."""
     content = message.get("content")
-    usage = mapping(message.get("usage"))
+    usage = object_or_empty(message.get("usage"))
     kinds = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
     counts = [count_of(usage.get(kind)) for kind in kinds]
     sent = [count for count in counts if count is not None]
-    thought_tokens = mapping(usage.get("output_tokens_details")).get("thinking_tokens")
+    thought_tokens = object_or_empty(usage.get("output_tokens_details")).get("thinking_tokens")
     tier = usage.get("service_tier")
     counted = {
         **usage,

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ....core import count_of, mapping, objects
+from ....core import count_of, object_or_empty, objects_of
 from ..endpoint import LIMIT_FIELDS, limit_in, system_text
 from ..request_fields import WITHOUT_OUR_REASONING, merged_fields
 
@@ -35,7 +35,7 @@ def content_request(body: Mapping[str, Any]) -> dict[str, Any]:
     system = system_text(body)
     instruction = {"systemInstruction": {"parts": [{"text": system}]}} if system else {}
     theirs = {name: value for name, value in body.items() if name not in _TAKEN}
-    if "seed" in mapping(theirs.get("generationConfig")):
+    if "seed" in object_or_empty(theirs.get("generationConfig")):
         config.pop("seed", None)  # FindIt's is for want of a user's
     ours = {**instruction, "contents": contents, "generationConfig": config}
     return merged_fields(theirs, ours, WITHOUT_OUR_REASONING)
@@ -54,8 +54,8 @@ def _part(part: Mapping[str, Any]) -> dict[str, Any]:
 
 def reply_of_content(reply: Mapping[str, Any]) -> dict[str, Any]:
     """Translate a reply of ``generateContent``; a blocked prompt is an error."""
-    candidates = objects(reply.get("candidates"))
-    blocked = mapping(reply.get("promptFeedback")).get("blockReason")
+    candidates = objects_of(reply.get("candidates"))
+    blocked = object_or_empty(reply.get("promptFeedback")).get("blockReason")
     error = reply.get("error")
     if blocked and not candidates:
         error = error or f"the prompt was blocked: {blocked}"
@@ -65,7 +65,10 @@ def reply_of_content(reply: Mapping[str, Any]) -> dict[str, Any]:
         "model": reply.get("modelVersion"),
         "error": error,
         "choices": [_choice(candidate) for candidate in candidates[:1]],
-        "usage": {**mapping(reply.get("usage")), **_usage(mapping(reply.get("usageMetadata")))},
+        "usage": {
+            **object_or_empty(reply.get("usage")),
+            **_usage(object_or_empty(reply.get("usageMetadata"))),
+        },
     }
 
 
@@ -79,7 +82,7 @@ def _choice(candidate: Mapping[str, Any]) -> dict[str, Any]:
     }
     if "logprobsResult" in candidate:
         # Protocol buffers omit zeros in JSON: log(1).
-        chosen = objects(mapping(candidate["logprobsResult"]).get("chosenCandidates"))
+        chosen = objects_of(object_or_empty(candidate["logprobsResult"]).get("chosenCandidates"))
         choice["logprobs"] = {
             "content": [
                 {"token": token.get("token"), "logprob": token.get("logProbability", 0.0)}
@@ -94,7 +97,7 @@ def _reply_part(part: object) -> object:
     if not isinstance(part, dict):
         return part
     if "functionCall" in part:
-        return {"type": "tool_use", **mapping(part["functionCall"])}
+        return {"type": "tool_use", **object_or_empty(part["functionCall"])}
     if "text" in part:
         kind = "thinking" if part.get("thought") is True else "text"
         return {"type": kind, kind: part["text"]}

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
-from ....core import Group, PluginTable, nearest, quoted_value
+from ....core import Group, PluginTable, quoted_value, suggestion
 from ..endpoint import Endpoint
 from ..schema import SchemaRoot
 from . import anthropic_messages, google_content
@@ -140,5 +140,5 @@ def headers_to(endpoint: Endpoint) -> Mapping[str, str]:
 def find_provider(name: str) -> Provider:
     """Return the row of a provider, or raise ValueError."""
     if name not in PROVIDERS:
-        raise ValueError(f"unknown provider {name!r}{nearest(name, PROVIDERS)}")
+        raise ValueError(f"unknown provider {name!r}{suggestion(name, PROVIDERS)}")
     return PROVIDERS[name]
