@@ -438,7 +438,8 @@ KEYS_OF_SPLITS: tuple[Writer, ...] = (
     ultralytics,
     csv_file,
 )
-# Formats that can state a fact, as docs/how-to/data.md has them; the others say nothing of it.
+# Formats that can state a fact, as docs/reference/annotation-formats.md has them; the others say
+# nothing of it.
 # CVAT's key of a split is ``subset``; DOTA's flag is a column, OIDv4's a word of its own.
 FACTS: Mapping[str, tuple[Writer, ...]] = {
     "name of the image": tuple(each for each in (*OBJECTS, *LINES) if each is not supervisely),

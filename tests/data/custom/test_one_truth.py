@@ -55,7 +55,7 @@ def formats(*writers: Writer) -> pytest.MarkDecorator:
 
 
 def test_the_page_says_which_formats_state_which_facts() -> None:
-    page = (ROOT / "docs" / "how-to" / "data.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs/reference/annotation-formats.md").read_text(encoding="utf-8")
     for title, writer in one_truth.TITLES.items():
         cells = ["yes" if writer in writers else "" for writers in one_truth.FACTS.values()]
         row = " | ".join([title, *cells])
