@@ -16,13 +16,13 @@ from ..benchmarks.findit import FindItQuery, FindItVariant, pixel_map, reply_for
 from ..boxes import BoxToWrite, MatchRule, write
 from ..coords import NotBoxesError
 from ..protocol import (
-    FAILED_ANSWER,
     SAMPLE_SETTING,
     Predictions,
     Reply,
     ReplyRecord,
     ScoredRow,
     settings_from,
+    text_of_failure,
     with_error,
 )
 from ..scoring import Run, load_run, open_predictions, score_file, write_score
@@ -76,7 +76,7 @@ def _row(
     answers = [pair for pair in zip(rows, replies, strict=True) if not pair[0].failed]
     if not answers:
         why = "the calls of all samples failed"
-        text = f"{FAILED_ANSWER} via API. {why}"
+        text = text_of_failure(why)
         extra = replies[0].recorded.as_json()
         return {**entry, "prediction": text, "extra_records": with_error(extra, why)}
     _, first = answers[0]

@@ -22,7 +22,6 @@ from ..benchmarks import benchmark_of, prefixes
 from ..core import file_sha256, known_secrets, left_behind, package_sha256, suffix_of
 from ..models import thought_rule
 from ..protocol import (
-    FAILED_ANSWER,
     NOTHING_RECORDED,
     CallResult,
     Identity,
@@ -32,6 +31,7 @@ from ..protocol import (
     parse_call_time,
     parse_record,
     refused_if_it_quotes,
+    text_of_failure,
     with_error,
 )
 from ..scoring import (
@@ -78,8 +78,6 @@ from .outputs import Output
 from .sink import record_of
 
 log = logging.getLogger(__name__)
-
-FAILED_CALL = f"{FAILED_ANSWER} via API."  # VLMEvalKit's wording: its runner asks these rows again
 
 
 def finished_cell(
@@ -135,7 +133,7 @@ def prediction_rows(
         row = {"index": index, "label": query.label, "width": query.width, "height": query.height}
         extra = record["extra_records"]
         if why := record["error"]:
-            row |= {"prediction": f"{FAILED_CALL} {why}", "extra_records": with_error(extra, why)}
+            row |= {"prediction": text_of_failure(why), "extra_records": with_error(extra, why)}
         else:
             row |= {"prediction": record["reply"]}
             row |= {} if extra is None else {"extra_records": extra}

@@ -8,7 +8,6 @@ from typing import Any
 from vlmeval.smp import parse_file
 
 from ..protocol import (
-    FAILED_ANSWER,
     CallResult,
     Message,
     Part,
@@ -17,6 +16,7 @@ from ..protocol import (
     image,
     system,
     text,
+    text_of_failure,
 )
 
 # How such a question is asked: no boxes are expected, so no coordinate space is needed
@@ -76,7 +76,7 @@ def text_alone(answer: CallResult) -> str:
     """
     if answer.error is None and answer.text:
         return answer.text
-    return f"{FAILED_ANSWER} via API. {answer.error or 'The reply is empty'}"
+    return text_of_failure(answer.error or "The reply is empty")
 
 
 def refused_by_baseline(name: str) -> ValueError:

@@ -92,6 +92,7 @@ from .replies import (
     LOG_OF_ZERO as LOG_OF_ZERO,
     TokenLogprobs as TokenLogprobs,
     FAILED_ANSWER as FAILED_ANSWER,
+    text_of_failure as text_of_failure,
     PROCESSOR_KEY as PROCESSOR_KEY,
     RECORD_KEY as RECORD_KEY,
     ReplyRecord as ReplyRecord,

@@ -87,6 +87,16 @@ class TokenLogprobs:
 
 FAILED_ANSWER = "Failed to obtain answer"  # VLMEvalKit stores it in place of an answer
 
+
+def text_of_failure(why: str) -> str:
+    """Return the text in place of an answer, in VLMEvalKit's words: its runner asks again.
+
+    >>> text_of_failure("HTTP 503")
+    'Failed to obtain answer via API. HTTP 503'
+    """
+    return f"{FAILED_ANSWER} via API. {why}"
+
+
 PROCESSOR_KEY = "processor_revision"  # In what a reply records of a model on this machine
 
 RECORD_KEY = "findit"  # Of :class:`ReplyRecord` in ``extra_records``

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ...core import error_line
 from ...protocol import (
-    FAILED_ANSWER,
     DatasetVariant,
     Message,
     PartKind,
@@ -19,6 +18,7 @@ from ...protocol import (
     opened_by,
     rule_of,
     split_thought,
+    text_of_failure,
 )
 from ..adapter import refuse_without_peft
 from ..model_row import ModelRow
@@ -257,7 +257,7 @@ def failed_answer(why: str, generation: GenerationPlan) -> LocalCompletion:
 
 def _failed(why: str, generation: GenerationPlan) -> LocalCompletion:
     record = ReplyRecord(space=generation.space, call={"error": why})
-    return LocalCompletion(f"{FAILED_ANSWER} via API. {why}", record)
+    return LocalCompletion(text_of_failure(why), record)
 
 
 def load_local(checkpoint: str, row: ModelRow, settings: RunSettings) -> LocalRunner:
