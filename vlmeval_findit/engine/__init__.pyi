@@ -50,6 +50,7 @@ from .server_state import (
     WINDOW as WINDOW,
     CallOutcome as CallOutcome,
     ServerPolicy as ServerPolicy,
+    policy_of as policy_of,
     QueuedItem as QueuedItem,
     ImageGroup as ImageGroup,
     ServerState as ServerState,
@@ -68,7 +69,6 @@ from .deployment import (
 )
 
 from .over_http import (
-    policy_of as policy_of,
     OverHttp as OverHttp,
     AtServer as AtServer,
     AtProvider as AtProvider,

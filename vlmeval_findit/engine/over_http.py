@@ -41,19 +41,11 @@ from .backend import Backend
 from .batch_backend import BatchBackend
 from .calls import given_key
 from .deployment import CONCURRENT, IN_WORDS, SAMPLED, Deployment, at_its_place, naming_model
-from .server_state import ServerPolicy
+from .server_state import policy_of
 
 if TYPE_CHECKING:
     from ..models import BatchService
     from .http_backend import HttpService
-
-
-def policy_of(retry: int) -> ServerPolicy:
-    """Return a policy with so many attempts of a call; refusals, no fault of its, may be more."""
-    usual = ServerPolicy()
-    attempts = max(retry, 1)
-    refusals = attempts * usual.refusals // usual.attempts
-    return replace(usual, attempts=attempts, refusals=refusals)
 
 
 def chat_of(entry: ModelEntry) -> ChatModel:

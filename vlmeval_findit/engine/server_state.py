@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import OrderedDict, deque
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Any
 
@@ -49,6 +49,14 @@ class ServerPolicy:
     failures: int = 5  # in a row, after which a server rests and others take its items
     rest: tuple[float, float] = (1.0, 60.0)  # then one call tests it; infinity: never
     hold_siblings: bool = True  # an image's first item goes alone, to fill the prefix cache
+
+
+def policy_of(retry: int) -> ServerPolicy:
+    """Return a policy with so many attempts of a call; refusals, no fault of its, may be more."""
+    usual = ServerPolicy()
+    attempts = max(retry, 1)
+    refusals = attempts * usual.refusals // usual.attempts
+    return replace(usual, attempts=attempts, refusals=refusals)
 
 
 @dataclass(slots=True, eq=False)
