@@ -274,7 +274,7 @@ SEEN_ELSEWHERE = {
     "data/custom/test_shapes_and_places.py": {
         "test_areas_say_that_boxes_are_corners": ["data import --box"],
     },
-    "data/custom/test_stored_pixels.py": {
+    "data/custom/test_exif_pixels.py": {
         "test_an_image_that_viewers_turn_is_asked_for": ["data import --exif"],
     },
     "data/custom/test_text_encodings.py": {

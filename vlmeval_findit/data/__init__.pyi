@@ -153,7 +153,7 @@ from .custom.image_names import (
     ImageNames as ImageNames,
 )
 
-from .custom.stored_pixels import (
+from .custom.exif_pixels import (
     ExifPixels as ExifPixels,
     mask_to_stored as mask_to_stored,
     CheckedImage as CheckedImage,

@@ -31,14 +31,14 @@ from ..unpacked_images import contents_to_move, move_to_place, unpacked_folder
 from .annotation_values import IMAGE_SUFFIXES
 from .checks import Sizes, check_frame_sizes, check_name, check_samples, usable_boxes
 from .coco_ids import write_ids
-from .number_readings import check_units
-from .stored_pixels import (
+from .exif_pixels import (
     ExifPixels,
     annotated_sizes,
     checked_images,
     pixels_of_boxes,
     to_stored_pixels,
 )
+from .number_readings import check_units
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,8 +33,8 @@ from ..annotated_samples import (
     Samples,
 )
 from ..ledger import Ledger
+from .exif_pixels import refusal
 from .number_readings import MARGIN, array_of
-from .stored_pixels import refusal
 
 # (width, height) of every image, in stored pixels
 Sizes = Mapping[str, Size]

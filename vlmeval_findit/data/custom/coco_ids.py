@@ -11,7 +11,7 @@ from ...boxes import Corners
 from ...core import atomic_write, read_json, validate
 from ...storage import Size
 from ..annotated_samples import Samples, Units
-from .stored_pixels import to_stored, to_turned, turned_size
+from .exif_pixels import to_stored, to_turned, turned_size
 
 
 @dataclass(frozen=True, slots=True)

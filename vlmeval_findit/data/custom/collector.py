@@ -22,7 +22,7 @@ which the collector asks, and no reader decides:
 * the encoding of a text: ``text_encodings.py``;
 * which file a stated name means, and two entries about one image: ``image_names.py``, here;
 * the folder of the images, where it is not that of the annotations: ``image_folders.py``;
-* the stated size of an image: :attr:`Node.size`, ``stored_pixels.py``;
+* the stated size of an image: :attr:`Node.size`, ``exif_pixels.py``;
 * what numbers mean (pixels or fractions, corners or sides, turned): ``number_readings.py``;
 * which split is read: ``splits.py``; keys of an image that name its split go to ``splits``;
 * flags like ``iscrowd``: ``flags.py``; a reader passes all that may be one to ``flags``;

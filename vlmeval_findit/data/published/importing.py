@@ -11,7 +11,7 @@ from ...core import suggestion
 from ..annotated_samples import AnnotationError, BoxForm, Samples, Units
 from ..custom.build import ImportChoices, ImportedDataset, import_samples
 from ..custom.checks import check_name
-from ..custom.stored_pixels import ExifPixels
+from ..custom.exif_pixels import ExifPixels
 from ..sources import SOURCES, DataSource, PublishedPart
 
 

@@ -24,7 +24,7 @@ from vlmeval_findit.data import (
     mask_to_stored,
     to_stored_pixels,
 )
-from vlmeval_findit.data.custom import stored_pixels
+from vlmeval_findit.data.custom import exif_pixels
 from vlmeval_findit.marks import packed_mask
 from vlmeval_findit.storage import ImageHeader, Size, decode_image
 
@@ -162,10 +162,10 @@ def test_another_size_and_a_bomb_are_refused(tmp_path, monkeypatch, capsys) -> N
         why = f"is 60x40, but its annotations are for {size[0]}x{size[1]}"
         assert why in capsys.readouterr().err
     monkeypatch.setattr(
-        stored_pixels, "header", lambda _: ImageHeader((20_000, 20_000), "RGB", "PNG")
+        exif_pixels, "header", lambda _: ImageHeader((20_000, 20_000), "RGB", "PNG")
     )
     for name in ("orientation", "problem"):
-        monkeypatch.setattr(stored_pixels, name, lambda *_: pytest.fail("was decoded"))
+        monkeypatch.setattr(exif_pixels, name, lambda *_: pytest.fail("was decoded"))
     for stated in (("", ""), (20_001, 20_000)):
         assert import_csv(tmp_path, [["a.png", "x", *STORED, *stated]]) == 2
         assert "a.png is 20000x20000" in capsys.readouterr().err
