@@ -7,7 +7,7 @@ from itertools import pairwise
 from math import ceil, dist
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ..benchmarks.findit import FindItQuery, ScoredReply, box_drawing, scored_row
+from ..benchmarks.findit import FindItQuery, ScoredReply, box_outcomes, scored_row
 from ..boxes import MatchRule, ParsedReply, Truth, match
 from ..core import printable, shorten
 from ..protocol import DrawnBox, Reply, Role
@@ -146,7 +146,7 @@ def _boxes(
     count = max((frame, *true.frames, *parsed.frames)) + 1
     query = FindItQuery(0, "", *size, ("",) * count, true)
     row = scored_row(ScoredReply(query, Reply(0, ""), parsed, matches, match_rule=match_rule))
-    return box_drawing.draw(query, row).images[frame].boxes
+    return box_outcomes.draw(query, row).images[frame].boxes
 
 
 def _draw_box(pen: ImageDraw.ImageDraw, box: DrawnBox, size: tuple[int, int], scale: Point) -> None:

@@ -129,7 +129,7 @@ from .run_space import (
     reply_format as reply_format,
 )
 
-from .box_drawing import (
+from .box_outcomes import (
     IOU_THRESHOLDS as IOU_THRESHOLDS,
     box_roles as box_roles,
     draw as draw,
@@ -155,7 +155,7 @@ from .release_subsets import (
 )
 
 from . import (
-    box_drawing as box_drawing,
+    box_outcomes as box_outcomes,
     box_prompts as box_prompts,
 )
 

@@ -31,8 +31,8 @@ from ...protocol import (
 from ...storage import read_image_header
 from . import box_prompts
 from .annotation_tables import LoadedFindIt, load_findit
-from .box_drawing import draw, threshold_curve
 from .box_metrics import BOX_METRICS, POINT_METRICS, NegativeOutcome
+from .box_outcomes import draw, threshold_curve
 from .dataset_names import parse
 from .error_costs import F1Errors, PointErrors
 from .findit_datasets import Family

@@ -1,4 +1,4 @@
-"""Drawings of answers for the report: objects, and boxes by outcome."""
+"""Outcomes of boxes: hit, missed or wrongly labelled, as the report draws and counts them."""
 
 from __future__ import annotations
 
