@@ -2,17 +2,20 @@
 
 from .run_statistics import (
     HIT_SCORE as HIT_SCORE,
-    StatisticsError as StatisticsError,
     estimate_run as estimate_run,
     run_intervals as run_intervals,
     compare_runs as compare_runs,
     paired_differences as paired_differences,
     untested_metrics as untested_metrics,
-    is_favoured as is_favoured,
-    check_comparable as check_comparable,
     scores_by_index as scores_by_index,
     compare_hits as compare_hits,
     pair_runs as pair_runs,
+)
+
+from .comparable_pairs import (
+    StatisticsError as StatisticsError,
+    check_comparable as check_comparable,
+    is_favoured as is_favoured,
     other_images as other_images,
     transparent_rows as transparent_rows,
 )

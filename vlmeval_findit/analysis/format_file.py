@@ -16,9 +16,10 @@ from ..scoring import CellResult, DroppedFormat, Run, SearchError, load_run, ref
 from ..statistics import INTERVALS_LEGEND, Estimate, Interval, metric_intervals
 from ..storage import RunFiles
 from .best_format import FormatAverage, rank_formats, ranking_rule
+from .comparable_pairs import StatisticsError, check_one_measure
 from .held_out_answers import ELSEWHERE, ELSEWHERE_MEANING, estimate_of_choice
 from .race_rules import RULE
-from .run_statistics import StatisticsError, check_one_measure, run_intervals
+from .run_statistics import run_intervals
 
 
 def format_averages(results: Sequence[CellResult]) -> list[FormatAverage]:

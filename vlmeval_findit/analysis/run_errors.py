@@ -29,7 +29,7 @@ from ..statistics import (
     metric_intervals,
     paired_difference,
 )
-from .run_statistics import StatisticsError, check_comparable
+from .comparable_pairs import StatisticsError, check_comparable
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,6 @@
 """Intervals of scored runs, and paired comparisons of runs that showed the same images.
 
-:mod:`..statistics.intervals` has the maths. What a run did not record contradicts nothing: scores
-need no images on disk, and files of other programs can be compared.
+:mod:`..statistics.intervals` has the maths. :mod:`.comparable_pairs` says which runs are compared.
 """
 
 from __future__ import annotations
@@ -9,10 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import compress
-from shlex import quote
 
 from ..protocol import Metric, failed_calls, indices
-from ..scoring import Provenance, Run, other_scorer
+from ..scoring import Run
 from ..statistics import (
     Difference,
     Estimate,
@@ -23,13 +21,9 @@ from ..statistics import (
     metric_intervals,
     paired_difference,
 )
-from ..storage import changed_images, is_transparent
+from .comparable_pairs import StatisticsError, check_comparable
 
 HIT_SCORE = 50.0  # Query score, in percent, from which a query counts as a hit
-
-
-class StatisticsError(ValueError):
-    """Runs that cannot be compared; the message says what differs."""
 
 
 def estimate_run(run: Run, metrics: Sequence[Metric] = ()) -> Estimate:
@@ -97,70 +91,6 @@ def untested_metrics(run: Run, other: Run) -> frozenset[str]:
 
 def _failed_queries(run: Run) -> set[int]:
     return set(compress(indices(run.rows), failed_calls(run.rows)))
-
-
-def is_favoured(run: Run) -> bool:
-    """Return whether reviews favour a run: its answers chose their rows, and no random rows.
-
-    What all voters get wrong together no reviewer saw, so a voter leads others as good.
-    """
-    reviews = run.provenance.reviews
-    return reviews is not None and run.voted and reviews.favours_voters
-
-
-def check_comparable(run: Run, other: Run) -> None:
-    """Raise StatisticsError for runs over other rows or images, or scored by something else.
-
-    So are scores with other reviews, or a favoured run and one that is not.
-    """
-    _check_reviews(run, other)
-    left, right = _images(run), _images(other)
-    if run.provenance.rows != other.provenance.rows or left != right:
-        raise StatisticsError(
-            f"{other.path} has {len(other.provenance.rows)} rows of {len(right)} images, "
-            f"{run.path} has {len(run.provenance.rows)} of {len(left)}: "
-            "only runs over the same rows can be compared"
-        )
-    check_one_measure(run, other)
-
-
-def check_one_measure(run: Run, other: Run) -> None:
-    """Raise StatisticsError for runs that showed other images, or were scored by something else."""
-    if why := other_images(other.provenance, run.provenance):
-        raise StatisticsError(
-            f"{other.path} and {run.path}: {why}: only answers about the same images can be "
-            "compared. Ask one of them again"
-        )
-    if why := other_scorer(run, other):
-        raise StatisticsError(why)
-    if run.provenance.scored_under != other.provenance.scored_under:
-        raise StatisticsError(
-            f"{other.path} was scored by {other.provenance.scorer}, {run.path} by "
-            f"{run.provenance.scorer}: score both again by the same"
-        )
-
-
-def _check_reviews(run: Run, other: Run) -> None:
-    its, others = run.provenance.reviews, other.provenance.reviews
-    if (its and its.digest) != (others and others.digest):
-        kinds = [f"reviewed {each.digest}" if each else "not reviewed" for each in (its, others)]
-        raise StatisticsError(
-            f"{run.files.score} is {kinds[0]}, {other.files.score} is {kinds[1]}: a difference "
-            "would be that of the labels. Compare both with the same reviews: python "
-            f"run_findit.py compare {quote(str(run.path))} {quote(str(other.path))} --reviews FILE"
-        )
-    for voter, rest in ((run, other), (other, run)):
-        if is_favoured(voter) and not is_favoured(rest):
-            raise StatisticsError(
-                f"reviewers saw the answers of {voter.model}, not those of {rest.model}, and no "
-                "random rows were reviewed: the difference would favour "
-                f"{voter.model}. Review the random rows of an audit's page, too, every fifth row "
-                "(python run_findit.py audit RUN... --review FILE.html), or leave out --reviews"
-            )
-
-
-def _images(run: Run) -> set[tuple[str, str]]:
-    return {(run.variant.images, row.source) for row in run.rows}
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,40 +167,3 @@ def _by_dataset(runs: Sequence[Run]) -> dict[tuple[str, str], Run]:
             )
         runs_by_key[key] = run
     return runs_by_key
-
-
-def other_images(its: Provenance, others: Provenance) -> str:
-    """Say that a run showed other images than another run; "" if that is not known."""
-    if its.shown is others.shown:
-        return ""
-    if rows := list(_changed_rows(its, others)):
-        return f"other images: {len(rows)} of {len(its.rows)} rows (first: row {min(rows)})"
-    for older, newer in ((its, others), (others, its)):
-        if not _did_not_lay_on_white(older):
-            continue
-        if rows := [row for row in transparent_rows(newer) if row in older.rows]:
-            return (
-                f"other images: {len(rows)} of {len(its.rows)} rows (first: row {min(rows)}) are "
-                "transparent, which version 1.0 did not lay on white, and one of both was asked by "
-                "it"
-            )
-    return ""
-
-
-def transparent_rows(provenance: Provenance) -> list[int]:
-    """List the rows that showed a transparent image."""
-    return [
-        row for row, shown in provenance.shown.items() if any(map(is_transparent, shown.values()))
-    ]
-
-
-def _changed_rows(its: Provenance, others: Provenance) -> Iterator[int]:
-    for row, shown in its.shown.items():
-        if changed_images(shown, others.shown.get(row, {})):
-            yield row
-
-
-def _did_not_lay_on_white(provenance: Provenance) -> bool:
-    """Return whether FindIt's version 1.0 showed the images; it recorded none of them."""
-    run = provenance.identity
-    return run is not None and not provenance.shown and not run.answering.in_vlmevalkit

@@ -19,7 +19,8 @@ from ..scoring import Run, load_runs
 from ..statistics import Estimate, clustered_sums, estimate_metrics, mean_of_estimates
 from ..storage import MORE_SAMPLES
 from .box_fusion import group_of
-from .run_statistics import check_comparable, estimate_run
+from .comparable_pairs import check_comparable
+from .run_statistics import estimate_run
 
 
 class SamplesError(ValueError):

@@ -10,7 +10,8 @@ Of several runs of a model in a format the run counts that was asked last. If th
 contradict each other they are different models or settings under one name: none of them counts, and
 the reason tells the user how to choose.
 
-Scores with reviews of labels are a separate dataset for each set of reviews.
+Scores with reviews of labels are a separate dataset for each set of reviews. Two runs that a
+command names are refused by :func:`..analysis.check_comparable`.
 """
 
 from __future__ import annotations
