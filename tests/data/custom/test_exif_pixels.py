@@ -162,9 +162,9 @@ def test_another_size_and_a_bomb_are_refused(tmp_path, monkeypatch, capsys) -> N
         why = f"is 60x40, but its annotations are for {size[0]}x{size[1]}"
         assert why in capsys.readouterr().err
     monkeypatch.setattr(
-        exif_pixels, "header", lambda _: ImageHeader((20_000, 20_000), "RGB", "PNG")
+        exif_pixels, "read_image_header", lambda _: ImageHeader((20_000, 20_000), "RGB", "PNG")
     )
-    for name in ("orientation", "problem"):
+    for name in ("orientation", "image_problem"):
         monkeypatch.setattr(exif_pixels, name, lambda *_: pytest.fail("was decoded"))
     for stated in (("", ""), (20_001, 20_000)):
         assert import_csv(tmp_path, [["a.png", "x", *STORED, *stated]]) == 2
