@@ -12,7 +12,8 @@ from paths import ROOT
 
 from vlmeval_findit.cli import COMMANDS, main
 from vlmeval_findit.core import EXIT_INTERRUPTED, EXIT_LATER, EXIT_LIMIT_REACHED
-from vlmeval_findit.models import ModelEntry
+from vlmeval_findit.models import ModelEntry, RunSettings
+from vlmeval_findit.sweeps import SweepFile
 
 REFERENCE = ROOT / "docs" / "reference"
 STATUSES = (REFERENCE / "exit-statuses.md").read_text(encoding="utf-8")
@@ -98,7 +99,17 @@ def test_flags_of_models_are_on_their_page(
     assert [flag for flag in flags if not re.search(rf"`{flag}[ `]", page)] == []
 
 
-def test_keys_of_models_are_on_their_page() -> None:
-    page = (REFERENCE / "model-names.md").read_text(encoding="utf-8")
-    keys = {field.name for field in fields(ModelEntry)} - {"name", "where"}
-    assert [key for key in sorted(keys) if f"`{key}`" not in page] == []
+KEYS_OF_PAGES = (
+    (ModelEntry, ["model-names.md"], {"name", "where"}),
+    (RunSettings, ["checkpoints.md", "model-names.md"], set()),
+    (SweepFile, ["sweep-files.md"], set()),
+)
+
+
+@pytest.mark.parametrize(("record", "pages", "not_typed"), KEYS_OF_PAGES)
+def test_keys_have_rows_on_their_page(record: type, pages: list[str], not_typed: set[str]) -> None:
+    text = "\n".join((REFERENCE / page).read_text(encoding="utf-8") for page in pages)
+    rows = "\n".join(line for line in text.splitlines() if line.startswith("|"))
+    keys = {field.name for field in fields(record)} - not_typed
+    assert len(keys) > 10
+    assert [key for key in sorted(keys) if f"`{key}`" not in rows] == []
