@@ -99,7 +99,7 @@ def test_flags_of_models_are_on_their_page(
     assert [flag for flag in flags if not re.search(rf"`{flag}[ `]", page)] == []
 
 
-KEYS_OF_PAGES = (
+KEYS_OF_PAGES: tuple[tuple[type, list[str], set[str]], ...] = (
     (ModelEntry, ["model-names.md"], {"name", "where"}),
     (RunSettings, ["checkpoints.md", "model-names.md"], set()),
     (SweepFile, ["sweep-files.md"], set()),
