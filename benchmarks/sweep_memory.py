@@ -1,6 +1,7 @@
-"""Run a sweep with a model that answers at once, and print the memory that it took.
+"""Run a sweep with models that answer at once, and print the memory that it took.
 
-``python sweep_memory.py FOLDER MODELS``, over the table of ``scale_runs.import_table``.
+``python sweep_memory.py FOLDER MODELS``, over the table of ``scale_runs.import_table``; with
+``URL``, one model is asked there, in one format.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from engine_fakes import FakeDeployment, FakeModel, Message, Silent, demo_sweep, go
+from engine_fakes import FakeDeployment, FakeModel, Message, Silent, demo_sweep, go, servers
 from scale_runs import GRID, peak_mib
 
 from vlmeval_findit.protocol import CallResult
@@ -34,15 +35,24 @@ class Counting(Silent):
         self.count += len(answers)
 
 
-def main(folder: Path, models: int) -> dict[str, float]:
-    """Run all formats of the table, by a number of models."""
-    sweep, watcher = demo_sweep(folder, GRID), Counting()
+ONE_FORMAT = """
+models: [{name: Any, served: stub, space: grid1000}]
+datasets: [Scale]
+representations: xyxy
+outputs: text
+"""
+
+
+def main(folder: Path, models: int, url: str = "") -> dict[str, float]:
+    """Run all formats of the table, by a number of models; or one format at a server."""
+    sweep, watcher = demo_sweep(folder, ONE_FORMAT if url else GRID), Counting()
+    host = servers(url, threads=32) if url else FakeDeployment(AtOnce())
     (entry,) = sweep.models
     sweep = replace(
         sweep, models=tuple(replace(entry, name=f"M{at}", space="grid1000") for at in range(models))
     )
     before, start = peak_mib(), time.process_time()
-    results = go(sweep, FakeDeployment(AtOnce()), watcher=watcher)
+    results = go(sweep, host, watcher=watcher)
     took = time.process_time() - start
     return {
         "calls": watcher.count,
@@ -56,4 +66,4 @@ def main(folder: Path, models: int) -> dict[str, float]:
 
 
 if __name__ == "__main__":
-    print(json.dumps(main(Path(sys.argv[1]), int(sys.argv[2]))))
+    print(json.dumps(main(Path(sys.argv[1]), int(sys.argv[2]), *sys.argv[3:])))

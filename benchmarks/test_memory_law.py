@@ -1,5 +1,7 @@
 """The memory of a whole sweep: a million calls are below 400 MiB.
 
+Calls at a server, each about another picture, are compared by how many there are.
+
 ``--benchmark-enable`` makes 100,000 calls, with ``FINDIT_MILLION=1`` a million, twice: over many
 rows of one model, and over few rows of many models.
 """
@@ -14,6 +16,7 @@ from pathlib import Path
 
 import pytest
 from scale_runs import import_table
+from stub_servers import stubs
 
 SCRIPT = Path(__file__).with_name("sweep_memory.py")
 
@@ -28,17 +31,34 @@ MOST_BYTES = 200
 two kilobytes, which its 40 calls share."""
 
 
-def swept(folder: Path, rows: int, models: int, patch: pytest.MonkeyPatch) -> dict[str, float]:
-    """Run a sweep over rows, ten of them about each picture, in another process."""
-    folder.mkdir()
-    import_table(folder, rows, patch, pictures=max(1, rows // 10))
+LARGE = (640, 480)
+"""Pixels of noise: a file of 920 KB, which is sent as 1.2 MB."""
+
+MOST_BYTES_A_PICTURE = 100_000
+"""Most bytes for each further call about a large picture of its own; with few calls most of it is
+the allocator's. It was 1.2 MB while encoded pictures stayed."""
+
+KEPT = 100
+"""Calls about as many large pictures fill what a run keeps of the latest, and are in flight."""
+
+
+def measured(folder: Path, *arguments: str) -> dict[str, float]:
+    """Run a sweep in another process; return what it reports."""
     done = subprocess.run(
-        [sys.executable, str(SCRIPT), str(folder), str(models)],
+        [sys.executable, str(SCRIPT), str(folder), *arguments],
         check=True,
         capture_output=True,
         text=True,
     )
     report: dict[str, float] = json.loads(done.stdout)
+    return report
+
+
+def swept(folder: Path, rows: int, models: int, patch: pytest.MonkeyPatch) -> dict[str, float]:
+    """Run a sweep over rows, ten of them about each picture."""
+    folder.mkdir()
+    import_table(folder, rows, patch, pictures=max(1, rows // 10))
+    report = measured(folder, str(models))
     assert report["calls"] == FORMATS * rows * models
     return report
 
@@ -73,3 +93,25 @@ def test_memory_of_a_sweep_by_its_calls(
         assert report["peak_mib"] <= MOST_MIB
         # With few calls most of it is the allocator's.
         assert more < 50_000 or grown <= MOST_BYTES
+
+
+def test_pictures_of_answered_calls_are_let_go(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    peaks = []
+    for rows in (KEPT, 3 * KEPT):
+        folder = tmp_path / f"{rows}"
+        folder.mkdir()
+        import_table(folder, rows, monkeypatch, pictures=rows, size=LARGE)
+        with stubs(delay=0.0) as servers:
+            report = measured(folder, "1", *servers.urls)
+        assert report["calls"] == rows
+        peaks.append(report["peak_mib"])
+    if not peaks[0]:
+        pytest.skip("the system does not say how much memory a process needed")
+    grown = (peaks[1] - peaks[0]) * 2**20 / (2 * KEPT)
+    with capsys.disabled():
+        print(
+            f"\n{3 * KEPT:,} calls at a server: {peaks[1]:.0f} MiB, {grown:.0f} bytes a call more"
+        )
+    assert grown <= MOST_BYTES_A_PICTURE

@@ -10,6 +10,7 @@ from collections import Counter
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
+from weakref import ref
 
 import numpy as np
 import pytest
@@ -193,7 +194,7 @@ class Encoder:
 
 
 async def encode(rule: Encoder, *names: str) -> None:
-    images = EncodedImages(limit=100)
+    images = EncodedImages(latest=100)
     for name in names:
         with pytest.raises(OSError, match="no image") if name == "broken" else nullcontext():
             await images.all([ImageToSend(rule, name, None)])
@@ -204,6 +205,25 @@ def test_the_cache_holds_recent_images_and_no_failure() -> None:
     rule = Encoder()
     asyncio.run(encode(rule, "a", "b", "a", "c", "broken", "a", "b", "broken"))
     assert rule.seen == {"a": 1, "b": 2, "c": 1, "broken": 2}
+
+
+def test_an_image_stays_while_a_call_needs_it() -> None:
+    rule = Encoder()
+
+    async def encode_many() -> None:
+        images = EncodedImages(latest=100)
+        (held,) = await images.all([ImageToSend(rule, "held", None)])
+        done = []
+        for at in range(50):
+            (sent,) = await images.all([ImageToSend(rule, f"{at}", None)])
+            done.append(ref(sent))
+        del sent
+        assert sum(each() is not None for each in done) == 2, "two of 40 bytes are the latest"
+        assert await images.all([ImageToSend(rule, "held", None)]) == (held,)
+        images.close()
+
+    asyncio.run(encode_many())
+    assert rule.seen["held"] == 1
 
 
 def test_a_request_body_in_pieces_equals_the_whole_body(tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ from functools import partial
 from pathlib import Path
 from secrets import token_hex
 from typing import Any, NamedTuple
+from weakref import WeakValueDictionary
 
 from PIL import Image
 
@@ -37,7 +38,7 @@ from ...storage import (
 JPEG_FROM = 2048  # pixels of the longer side from which JPEG is sent, not PNG
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, weakref_slot=True)
 class SentImage:
     """One image as it is sent."""
 
@@ -166,43 +167,56 @@ def images_to_send(message: Message, space: Space, rule: ImageRule) -> list[Imag
 
 
 _THREADS = 4  # encoded in parallel: a scene of HR-InsDet takes 150 MB
-_CAPACITY = 512 << 20  # bytes of images that wait for further prompts: some 60 scenes of HR-InsDet
+_LATEST = 64 << 20  # bytes of images that are kept though no call needs them: seven of HR-InsDet
 
 
 class EncodedImages:
-    """Encodes each image once, in threads, with an LRU cache of bounded size."""
+    """Encodes each image once for calls that are made soon after each other, in threads.
 
-    def __init__(self, limit: int = _CAPACITY) -> None:
-        self._limit = limit
-        self._size = 0
+    An image stays while a call needs it, and the latest ones a little longer: calls over the same
+    images follow each other.
+    """
+
+    def __init__(self, latest: int = _LATEST) -> None:
+        self._most = latest
+        self._size = 0  # bytes of the latest
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="findit-images")
-        self._known: OrderedDict[ImageToSend, asyncio.Future[SentImage]] = OrderedDict()
+        self._encoding: dict[ImageToSend, asyncio.Future[SentImage]] = {}
+        self._needed: WeakValueDictionary[ImageToSend, SentImage] = WeakValueDictionary()
+        self._latest: OrderedDict[ImageToSend, SentImage] = OrderedDict()
 
     async def all(self, images: Sequence[ImageToSend]) -> tuple[SentImage, ...]:
         return tuple([await self._encode(image) for image in images])
 
     async def _encode(self, image: ImageToSend) -> SentImage:
-        future = self._known.get(image)
+        sent = self._needed.get(image)
+        if sent is not None:
+            self._note_latest(image, sent)
+            return sent
+        future = self._encoding.get(image)
         if future is None:
             loop = asyncio.get_running_loop()
             future = loop.run_in_executor(self._threads, image.encoded)
-            self._known[image] = future
-            future.add_done_callback(partial(self._note_size, image))
-        self._known.move_to_end(image)
+            self._encoding[image] = future
+            future.add_done_callback(partial(self._note_encoded, image))
         # Other calls await it too.
-        return future.result() if future.done() else await asyncio.shield(future)
+        return await asyncio.shield(future)
 
-    def _note_size(self, image: ImageToSend, future: asyncio.Future[SentImage]) -> None:
-        if future.cancelled() or future.exception() is not None:
-            del self._known[image]
-            return
-        self._size += len(future.result().base64)
-        while self._size > self._limit:
-            oldest = next(iter(self._known.values()))
-            if not oldest.done():
-                break
-            self._known.popitem(last=False)
-            self._size -= len(oldest.result().base64)
+    def _note_encoded(self, image: ImageToSend, future: asyncio.Future[SentImage]) -> None:
+        del self._encoding[image]
+        if not future.cancelled() and future.exception() is None:
+            self._needed[image] = future.result()
+            self._note_latest(image, future.result())
+
+    def _note_latest(self, image: ImageToSend, sent: SentImage) -> None:
+        """Note that a call needs an image now; forget others that were needed before."""
+        if image not in self._latest:
+            self._size += len(sent.base64)
+        self._latest[image] = sent
+        self._latest.move_to_end(image)
+        while self._size > self._most:
+            _, oldest = self._latest.popitem(last=False)
+            self._size -= len(oldest.base64)
 
     def close(self) -> None:
         self._threads.shutdown(wait=False, cancel_futures=True)
