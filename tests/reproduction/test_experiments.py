@@ -14,7 +14,7 @@ from vlmeval_findit.models import ModelEntry
 from vlmeval_findit.protocol import PictureSample, Predictions
 from vlmeval_findit.reproduction import (
     Answerer,
-    Deployment,
+    AnsweringProgram,
     Experiments,
     Setup,
     choose_figure,
@@ -38,7 +38,7 @@ REFEXP = choose_figure(ModelEntry("FindIt-Nano"), "Scenes refexp")
 
 
 def setup_of(entry: ModelEntry = NANO) -> Setup:
-    deployment = Deployment(Answerer.SERVER, "vllm 0.11.0")
+    deployment = AnsweringProgram(Answerer.SERVER, "vllm 0.11.0")
     return plan_setup(REFEXP, entry, deployment, PictureSample(500))
 
 

@@ -12,9 +12,9 @@ from vlmeval_findit.models import ModelEntry, ModelOptions, RunningProgram
 from vlmeval_findit.protocol import PictureSample
 from vlmeval_findit.reproduction import (
     Answerer,
+    AnsweringProgram,
     ConditionAgreement,
     ConditionSet,
-    Deployment,
     Setup,
     SetupError,
     Stated,
@@ -24,12 +24,13 @@ from vlmeval_findit.reproduction import (
 )
 
 SAMPLE = PictureSample(500)
-HERE = Deployment(Answerer.HERE, "transformers 5.0")
-VLLM = Deployment(Answerer.SERVER, "vllm 0.11.0")
-SGLANG = Deployment(Answerer.SERVER, "sglang 0.5")
-UNKNOWN = Deployment(Answerer.SERVER)
-SERVED_BY_VLLM = Deployment(Answerer.SERVED, "vllm 0.11.0")
-SERVED_BY_SGLANG = Deployment(Answerer.SERVED, "sglang 0.5")
+HERE = AnsweringProgram(Answerer.HERE, "transformers 5.0")
+VLLM = AnsweringProgram(Answerer.SERVER, "vllm 0.11.0")
+SGLANG = AnsweringProgram(Answerer.SERVER, "sglang 0.5")
+UNKNOWN = AnsweringProgram(Answerer.SERVER)
+BY_HOST = AnsweringProgram(Answerer.HOST)
+SERVED_BY_VLLM = AnsweringProgram(Answerer.SERVED, "vllm 0.11.0")
+SERVED_BY_SGLANG = AnsweringProgram(Answerer.SERVED, "sglang 0.5")
 
 AS_PUBLISHED, NOT_TOLD, CANNOT_BE_SET, YOURS = ConditionAgreement
 
@@ -43,7 +44,10 @@ def figure_of(name: str, **conditions: Any) -> PublishedFigure:
 
 
 def planned(
-    figure: PublishedFigure, deployment: Deployment, stated: Stated | None = None, **options: Any
+    figure: PublishedFigure,
+    deployment: AnsweringProgram,
+    stated: Stated | None = None,
+    **options: Any,
 ) -> Setup:
     if deployment.answerer is Answerer.SERVER:
         options["base_url"] = "http://localhost:1/v1"
@@ -147,7 +151,7 @@ PIXELS = ImageBounds(min_pixels=100, max_pixels=9000)
 IN_REQUEST = {"mm_processor_kwargs": {"max_dynamic_patch": 6}}
 OF_CONVERTED = {"mm_processor_kwargs": {"crop_to_patches": True, "max_patches": 6}}
 _RUNNING = RunningProgram("vllm", "0.11.0", "OpenGVLab/InternVL3-8B-hf")
-CONVERTED = Deployment(Answerer.SERVER, _RUNNING.words, _RUNNING)
+CONVERTED = AnsweringProgram(Answerer.SERVER, _RUNNING.words, _RUNNING)
 
 
 @pytest.mark.parametrize(
@@ -161,14 +165,14 @@ CONVERTED = Deployment(Answerer.SERVER, _RUNNING.words, _RUNNING)
         ("InternVL3-8B", SERVED_BY_VLLM, TILES, {"patches": 6}, AS_PUBLISHED, ""),
         ("InternVL3-8B", HERE, TILES, {"patches": 6}, AS_PUBLISHED, ""),
         ("InternVL3-8B", HERE, PIXELS, {}, CANNOT_BE_SET, "takes no max_pixels"),
-        ("InternVL3-8B", Deployment(Answerer.HOST), TILES, {}, CANNOT_BE_SET, "VLMEvalKit's class"),
+        ("InternVL3-8B", BY_HOST, TILES, {}, CANNOT_BE_SET, "VLMEvalKit's class"),
         ("Qwen3-VL-8B", HERE, PIXELS, {"min_pixels": 100, "max_pixels": 9000}, AS_PUBLISHED, ""),
         ("Qwen3-VL-8B", HERE, "unknown", {}, NOT_TOLD, ""),
     ],
 )  # fmt: skip
 def test_bounds_are_set_where_the_program_takes_them(
     model: str,
-    deployment: Deployment,
+    deployment: AnsweringProgram,
     bounds: Any,
     settings: dict[str, Any],
     agreement: ConditionAgreement,

@@ -40,7 +40,7 @@ from ..protocol import PictureSample, Predictions, Settings
 from ..reproduction import (
     REPRODUCTION,
     Answerer,
-    Deployment,
+    AnsweringProgram,
     Experiments,
     FigureVerdict,
     Reproduction,
@@ -183,7 +183,7 @@ def command(**values: Any) -> int:
     theirs = read_reproduction(line.against) if line.against is not None else None
     entry = line.options.entry(_one_model(line.model, line.same_model))
     figure = choose_figure(entry, line.set_name)
-    deployment = _deployment(entry, line.options)
+    deployment = _answering_program(entry, line.options)
     sample = PictureSample(line.limit, line.seed)
     setup = plan_setup(figure, entry, deployment, sample, line.stated)
     if theirs is not None:
@@ -244,7 +244,7 @@ class ReproduceLine:
         )
 
 
-def _experiments(line: ReproduceLine, deployment: Deployment, budget: Budget) -> Experiments:
+def _experiments(line: ReproduceLine, deployment: AnsweringProgram, budget: Budget) -> Experiments:
     ask_sweep = partial(_ask_sweep, line.options, budget)
     # What another version of a program answered is not taken for the answers of this one.
     who = (*line.options.header, deployment.engine)
@@ -318,23 +318,23 @@ def _reproduce(setup: Setup, experiments: Experiments) -> Reproduction | None:
 # --- who answers ----------------------------------------------------------------------------------
 
 
-def _deployment(entry: ModelEntry, options: ModelOptions) -> Deployment:
+def _answering_program(entry: ModelEntry, options: ModelOptions) -> AnsweringProgram:
     """Return who answers, and by which program."""
     match deployment_of(entry, Asking(serving=options.serving())):
         case Served() as served:
             program = served.model.program
             # A dry run needs no program.
             name = program.name if options.dry_run else program.described
-            return Deployment(Answerer.SERVED, name)
+            return AnsweringProgram(Answerer.SERVED, name)
         case AtProvider() | AtOpenRouter():
-            return Deployment(Answerer.PROVIDER, entry.provider or "")
+            return AnsweringProgram(Answerer.PROVIDER, entry.provider or "")
         case AtServer():
             running = None if options.dry_run else asyncio.run(_program_at(entry, options))
             words = "" if running is None else running.words
-            return Deployment(Answerer.SERVER, words, running)
+            return AnsweringProgram(Answerer.SERVER, words, running)
         case InVLMEvalKit():
-            return Deployment(Answerer.HOST)
-    return Deployment(Answerer.HERE, _with_version("transformers"))
+            return AnsweringProgram(Answerer.HOST)
+    return AnsweringProgram(Answerer.HERE, _with_version("transformers"))
 
 
 def _with_version(package: str) -> str:

@@ -9,7 +9,7 @@ from .setup import (
     SetupError as SetupError,
     Answerer as Answerer,
     Stated as Stated,
-    Deployment as Deployment,
+    AnsweringProgram as AnsweringProgram,
     plan_setup as plan_setup,
     find_variants as find_variants,
     dataset_notes as dataset_notes,

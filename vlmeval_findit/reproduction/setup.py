@@ -75,7 +75,7 @@ class Stated:
 
 
 @dataclass(frozen=True, slots=True)
-class Deployment:
+class AnsweringProgram:
     """Who answers, and which program that is, with its version ("": not known)."""
 
     answerer: Answerer
@@ -92,7 +92,7 @@ class Deployment:
 def plan_setup(
     figure: PublishedFigure,
     entry: ModelEntry,
-    deployment: Deployment,
+    deployment: AnsweringProgram,
     sample: PictureSample,
     stated: Stated | None = None,
 ) -> Setup:
@@ -368,7 +368,7 @@ def _bounds(
     figure: PublishedFigure,
     entry: ModelEntry,
     row: ModelRow | None,
-    deployment: Deployment,
+    deployment: AnsweringProgram,
     variant: DatasetVariant,
 ) -> tuple[dict[str, Any], ConditionSet]:
     """Return the settings that bound images as published, and how they agree."""
@@ -395,7 +395,7 @@ def _bounds(
 
 
 def _bounds_of_processor(
-    local: LocalFamily | None, deployment: Deployment, variant: DatasetVariant
+    local: LocalFamily | None, deployment: AnsweringProgram, variant: DatasetVariant
 ) -> str:
     """Return the bounds in words that this machine has without a setting; "" if not known."""
     if local is None or deployment.answerer not in (Answerer.HERE, Answerer.SERVED):
@@ -403,14 +403,17 @@ def _bounds_of_processor(
     return _listed(local.bounds(variant).as_dict()) or "the processor's"
 
 
-def _checkpoint(entry: ModelEntry, deployment: Deployment) -> str:
+def _checkpoint(entry: ModelEntry, deployment: AnsweringProgram) -> str:
     """Return the checkpoint that a server says it serves, else how the user calls it."""
     told = deployment.program.checkpoint if deployment.program is not None else ""
     return told or entry.served or entry.name
 
 
 def _why_not_bounded(
-    told: Mapping[str, Any], row: ModelRow | None, deployment: Deployment, wanted: Mapping[str, Any]
+    told: Mapping[str, Any],
+    row: ModelRow | None,
+    deployment: AnsweringProgram,
+    wanted: Mapping[str, Any],
 ) -> str:
     """Say why published bounds cannot be set, and what to type; "" if they can."""
     takes = frozenset[str]()
@@ -446,7 +449,7 @@ def _decoding(
     figure: PublishedFigure,
     entry: ModelEntry,
     row: ModelRow | None,
-    deployment: Deployment,
+    deployment: AnsweringProgram,
     stated: Stated,
 ) -> tuple[dict[str, Any], ConditionSet]:
     """Return the settings that decode as published, and how they agree."""
@@ -511,7 +514,7 @@ def _without(values: Mapping[str, Any], name: str) -> dict[str, Any]:
     return {each: value for each, value in values.items() if each != name}
 
 
-def _taken(deployment: Deployment, entry: ModelEntry) -> frozenset[str]:
+def _taken(deployment: AnsweringProgram, entry: ModelEntry) -> frozenset[str]:
     """Return what of decoding can be set."""
     everything = frozenset(each.name for each in fields(PublishedDecoding))
     match deployment.answerer:
@@ -537,7 +540,7 @@ def _thinks(entry: ModelEntry, row: ModelRow | None) -> bool | None:
 # --- what is only compared ------------------------------------------------------------------------
 
 
-def _engine(figure: PublishedFigure, deployment: Deployment) -> ConditionSet:
+def _engine(figure: PublishedFigure, deployment: AnsweringProgram) -> ConditionSet:
     published = _published_words(figure.conditions.engine)
     if published and not deployment.engine:
         advice = "the server does not say which program it is"
