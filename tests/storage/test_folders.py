@@ -13,7 +13,9 @@ from vlmeval_findit.benchmarks.findit import find_table
 from vlmeval_findit.cli import main
 from vlmeval_findit.storage import (
     FolderError,
+    custom_datasets,
     folders,
+    image_folder,
     lmu_data_root,
     make_folders_of_host,
     make_lmu_data_root,
@@ -78,15 +80,21 @@ def test_a_named_data_folder_is_made_when_something_is_written(
     monkeypatch.setenv("LMUData", spelling.format(home=home))
     folder = home / "new" / "data"
     usual = home / "LMUData"
-    assert [lmu_data_root() for _ in range(3)] == [usual] * 3
-    assert caplog.messages == [f"FindIt: LMUData={folder} does not exist; {usual} is used"]
+    usual.mkdir()
+    (usual / "findit_datasets.json").write_text('{"Mine": {"folder": "elsewhere"}}')
+    # The same before and after it is made: what lies elsewhere is never found
+    for _ in range(2):
+        assert lmu_data_root() == folder
+        assert not custom_datasets()
+        assert image_folder("Mine").path == folder / "images" / "Mine"
     assert not folder.exists()
     assert make_lmu_data_root() == folder
     assert folder.is_dir()
     assert lmu_data_root() == folder
+    assert not custom_datasets()
+    assert not caplog.messages
     # VLMEvalKit, and processes of ours, look for what the variable says as it stands.
     assert os.path.isdir(os.environ[folders._DATA_ROOT])
-    assert not usual.exists()
 
 
 @pytest.mark.parametrize("spelling", ["", "  "])

@@ -46,9 +46,7 @@ _CACHES = ("HF_HOME", "HF_HUB_CACHE")  # VLMEvalKit overlooks them, too, until t
 
 
 def lmu_data_root() -> Path:
-    """Find VLMEvalKit's data folder to read from: LMUData, else ``~/LMUData``; nothing is made.
-
-    A named folder that does not exist is told, once.
+    """Return VLMEvalKit's data folder: LMUData, else ``~/LMUData``. It need not exist.
 
     Raises:
         FolderError: what LMUData names is no folder.
@@ -56,14 +54,7 @@ def lmu_data_root() -> Path:
     named = os.environ.get(_DATA_ROOT)
     if named and os.path.isdir(named):  # called often; a Path is slower
         return Path(named)
-    home = Path.home() / "LMUData"
-    folder = _settled(_DATA_ROOT)
-    if folder is None:
-        return home
-    if not folder.is_dir():
-        _warn_once(f"FindIt: LMUData={folder} does not exist; {home} is used")
-        return home
-    return folder
+    return _settled(_DATA_ROOT) or Path.home() / "LMUData"
 
 
 def make_lmu_data_root() -> Path:
