@@ -14,7 +14,7 @@ FROM python:3.11-slim-bookworm
 RUN apt-get update \
     && apt-get install --yes --no-install-recommends git libgl1 libglib2.0-0 \
     && rm -rf /var/lib/apt/lists/*
-ARG EXTRAS=demo,data
+ARG EXTRAS=run,local,data
 COPY --from=build /wheels /wheels
 RUN pip install --no-cache-dir "$(echo /wheels/*.whl)[${EXTRAS}]"
 

@@ -43,7 +43,7 @@ from vlmeval_findit.models import (
     NANO,
     NANO_SIGLIP,
     SHIPPED,
-    GenerateClient,
+    LocalClient,
     Padding,
     Towers,
     checkpoint_of,
@@ -259,7 +259,7 @@ def held(scale: Scale) -> float:
 
 
 def ask_client(
-    client: GenerateClient, messages: Sequence[Message], batch: int, shares_images: bool = False
+    client: LocalClient, messages: Sequence[Message], batch: int, shares_images: bool = False
 ) -> list[str]:
     """Ask so many at a time; RuntimeError if a call fails, or only succeeds one at a time."""
     replies = []
@@ -497,7 +497,7 @@ def _prefix_of(row: str, size: tuple[int, int], scale: Scale) -> Iterator[Row]:
 
 
 def on_and_off(
-    client: GenerateClient, questions: Sequence[Message], scale: Scale, case: str, dtype: str
+    client: LocalClient, questions: Sequence[Message], scale: Scale, case: str, dtype: str
 ) -> Iterator[Row]:
     count = len(questions)
     single = ask_client(client, questions[:4], 1)
@@ -537,7 +537,7 @@ def oom(scale: Scale) -> Iterator[Row]:
 def _halved(
     case: str,
     running_out: Callable[[], AbstractContextManager[None]],
-    load: Callable[[], GenerateClient],
+    load: Callable[[], LocalClient],
     messages: Sequence[Message],
     whole: Measured,
 ) -> Iterator[Row]:
@@ -560,7 +560,7 @@ def _halved(
     yield Row(case, "default", len(messages), rate, note=note, failed=is_wrong)
 
 
-def _nothing_fits(load: Callable[[], GenerateClient], messages: Sequence[Message]) -> Iterator[Row]:
+def _nothing_fits(load: Callable[[], LocalClient], messages: Sequence[Message]) -> Iterator[Row]:
     client = load()
     part = Batch(tuple(messages), (VARIANT,) * len(messages), False)
     with limited_to(torch.cuda.memory_reserved() / 2**20):

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from host_runs import (
     RUN_FINDIT,
+    STOCK,
     environment,
     metric_values,
     predictions,
@@ -52,7 +53,7 @@ def outputs(lmu: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     assert not list(cwd.rglob("*_calls.jsonl"))
     for data, model in MODELS.items():
         env = environment(lmu, FINDIT_VP_MARK="oval-blue")
-        done = run(RUN_FINDIT, ["--data", data, "--model", model], cwd, env)
+        done = run(STOCK, ["--data", data, "--model", model], cwd, env)
         assert done.returncode == 0, done.stdout
     return cwd / "outputs"
 

@@ -17,7 +17,7 @@ from tempfile import mkdtemp
 import pytest
 from adapters import write_adapter
 from engine_fakes import demo_sweep
-from host_runs import environment, require_host
+from host_runs import environment
 from paths import ROOT
 
 from vlmeval_findit import __version__
@@ -158,7 +158,7 @@ sweep sweep.yaml
 """A command line, with :data:`WORDS`; below it, a part of what it is refused with."""
 
 PASSED_ON = (
-    "NANO",
+    "NANO --mode infer",
     "--data Clips_2fps --model Their-VL-7B",
     "--data MyTable --model Their-VL-7B",
     "--data TheirBench_DEV --model Their-VL-7B --temperature 1 --judge x --reuse-aux all --verbose",
@@ -189,7 +189,7 @@ for name, arguments in enumerate(json.load(sys.stdin)):
 """
 """Runs every command line in a separate process, with this package imported once."""
 
-LINES = [*REFUSED[::2], *PASSED_ON, "--version"]
+LINES = [*REFUSED[::2], *PASSED_ON, "NANO", "--version"]
 
 
 @pytest.fixture(scope="module")
@@ -221,6 +221,8 @@ def test_mistakes_are_refused_without_importing_vlmevalkit(line: str, ran: Path)
     status, output, left = json.loads(result.read_text())
     if line in PASSED_ON:
         assert status == "vlmeval was imported", output
+    elif line == "NANO":
+        assert status == "torch was imported", output
     elif line == "--version":
         assert status == 0
         assert f"vlmeval-findit {__version__}" in output
@@ -263,7 +265,7 @@ def test_every_flag_has_its_users() -> None:
     for command in (search.command, sweep.sweep_command, probe.command):
         names |= {option.name for option in command.params} & {*ModelOptions.__slots__}
     if package_folder() is not None:
-        flags = host_flags(find_runner([]).path)
+        flags = host_flags(find_runner([], "a test").path)
         names |= {flag.names[0].lstrip("-").replace("-", "_") for flag in flags}
     assert len(names) > 40
     assert names - {*FOR_ALL, *OF_SOME, *USED_BY_NONE} == set()
@@ -302,7 +304,6 @@ def test_a_dry_run_or_a_cluster_needs_no_device(
     words = ["run", "--data", DATA, "--model", "FindIt-Nano", "--limit", "2", "--device", "gpu"]
     assert main([*words, "--dry-run"]) == 0
     assert "model calls" in capsys.readouterr().out
-    require_host()
     config = "models: [{name: FindIt-Nano, device: gpu}]\ndatasets: Demo\nrepresentations: xyxy"
     grid = demo_sweep(tmp_path, config, limit=1)
     (on_ray,) = deployments_for(grid, ModelOptions(executor="ray"), Budget())

@@ -84,7 +84,7 @@ def test_results_of_the_runner_are_where_the_rule_says(
     tmp_path: Path,
 ) -> None:
     require_host()
-    command = f"run --data {DATA} --model FullImage --limit 1 {flags}"
+    command = f"run --data {DATA} --model FullImage --limit 1 --mode infer {flags}"
     done = run(RUN_FINDIT, command.split(), tmp_path, environment(lmu_data, **variables))
     assert done.returncode == 0, done.stdout
     with chdir(tmp_path):

@@ -207,18 +207,20 @@ def test_ctrl_c_stores_what_is_answered(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("more", "variables"),
+    ("more", "variables", "why"),
     [
-        (["--mode", "infer"], {}),
-        (["--mode", "eval"], {}),
-        (["--verbose", "--use-vllm"], {}),
-        ([], {"PRED_FORMAT": "tsv"}),
-        ([], {"WORLD_SIZE": "2"}),
+        (["--mode", "infer"], {}, "--mode infer needs VLMEvalKit's runner (findit score scores"),
+        (["--mode", "eval"], {}, "--mode eval needs VLMEvalKit's runner"),
+        (["--verbose", "--use-vllm"], {}, "--use-vllm: other flags than FindIt's need"),
+        (["--retries=3"], {}, "--retries: other flags than FindIt's need VLMEvalKit's runner"),
+        ([], {"PRED_FORMAT": "tsv"}, "PRED_FORMAT=tsv: other tables than JSON need"),
+        ([], {"WORLD_SIZE": "2"}, "a run among the processes of torchrun needs"),
     ],
 )
 def test_without_vlmevalkit_what_it_does_is_refused(
     more: list[str],
     variables: dict[str, str],
+    why: str,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
@@ -235,6 +237,8 @@ def test_without_vlmevalkit_what_it_does_is_refused(
             for name, value in variables.items():
                 patch.setenv(name, value)
             assert main([*command, *more]) == 2
-        assert "VLMEvalKit is not installed" in capsys.readouterr().err
+        error = capsys.readouterr().err
+        assert why in error
+        assert "and VLMEvalKit is not installed: pip install " in error
         assert not server.asked
         assert main(command) == 0

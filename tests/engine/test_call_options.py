@@ -14,11 +14,12 @@ from unittest.mock import Mock
 
 import pytest
 from batch_server import BatchServer
-from engine_fakes import FakeDeployment, FakeModel, demo_sweep, go, servers
+from engine_fakes import FakeDeployment, demo_sweep, go, of_client, servers
 
 from vlmeval_findit.cli import main
 from vlmeval_findit.engine import CallOptions, HttpBackend, RayBackend
-from vlmeval_findit.models import ModelEntry
+from vlmeval_findit.models import ModelEntry, TimedClient
+from vlmeval_findit.protocol import Batch, CallResult
 from vlmeval_findit.sweeps import UnfinishedError
 
 
@@ -54,20 +55,20 @@ def test_a_server_gets_so_many_calls_for_so_long() -> None:
     assert (made.calls, made.service.timeout) == (3, 77.0)
 
 
-class Counting(FakeModel):
+class Counting(TimedClient):
     """Notes how many messages it gets together."""
 
     def __init__(self) -> None:
         super().__init__()
         self.together: defaultdict[str, set[int]] = defaultdict(set)
 
-    def generate_batch(self, messages: Any, dataset: str) -> list[Any]:
-        self.together["batch_size"].add(len(messages))
-        return [self.generate(message, dataset) for message in messages]
+    def answers_together(self, *, shares_images: bool) -> bool:
+        return True
 
-    def generate_variants(self, messages: Any, dataset: str) -> list[Any]:
-        self.together["variants"].add(len(messages))
-        return [self.generate(message, dataset) for message in messages]
+    def replies(self, batch: Batch) -> list[CallResult]:
+        count = len(batch.messages)
+        self.together["variants" if batch.shares_images else "batch_size"].add(count)
+        return [CallResult("[1, 2, 3, 4]")] * count
 
 
 @pytest.mark.parametrize("key", HERE)
@@ -77,7 +78,7 @@ def test_a_model_here_gets_no_more_calls_together(key: str, tmp_path: Path) -> N
     def most(**inference: Any) -> int:
         model = Counting()
         text = json.dumps({**file, "inference": inference})
-        go(demo_sweep(tmp_path / str(len(inference)), text), FakeDeployment(model))
+        go(demo_sweep(tmp_path / str(len(inference)), text), FakeDeployment(model, of_client))
         return max(model.together[key])
 
     assert most() > most(**{key: 3}) == 3

@@ -16,8 +16,8 @@ from chat_server import Answer, ChatServer, completion, error, in_turn
 from engine_fakes import FakeDeployment, FakeModel, demo_sweep, go, records
 
 from vlmeval_findit.engine import HttpService, encode_record
-from vlmeval_findit.models import Endpoint, GenerateClient, SharedTime, Stopwatch, chat_model
-from vlmeval_findit.protocol import Batch, CallTime, parse_call_time
+from vlmeval_findit.models import Endpoint, SharedTime, Stopwatch, TimedClient, chat_model
+from vlmeval_findit.protocol import Batch, CallResult, CallTime, parse_call_time
 from vlmeval_findit.scoring import Run, RunCosts, load_runs, score_file, write_score
 from vlmeval_findit.storage import PredictionError, read_predictions
 
@@ -265,9 +265,12 @@ def test_no_time_at_all_is_known() -> None:
 
 
 def test_messages_answered_together_share_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    class Together:
-        def generate_batch(self, messages: list[Any], dataset: str) -> list[str]:
-            return ["[1]"] * len(messages)
+    class Together(TimedClient):
+        def answers_together(self, *, shares_images: bool) -> bool:
+            return True
+
+        def replies(self, batch: Batch) -> list[CallResult]:
+            return [CallResult("[1]")] * len(batch.messages)
 
     clock = Mock()
     clock.perf_counter.side_effect = [10.0, 14.0]
@@ -275,7 +278,7 @@ def test_messages_answered_together_share_the_time(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr("vlmeval_findit.models.model_client.time", clock)
     monkeypatch.setitem(sys.modules, "torch", None)
     batch = Batch(((), ()), (Mock(), Mock()), shares_images=False)
-    answers = GenerateClient(Together()).ask(batch)
+    answers = Together().ask(batch)
     assert [answer.time.seconds for answer in answers] == [2.0, 2.0]
     assert [answer.time.cpu_seconds for answer in answers] == [3.0, 3.0]
     assert [answer.seconds for answer in answers] == [2.0, 2.0]

@@ -24,8 +24,8 @@ from vlmeval_findit.engine import (
     AtOpenRouter,
     AtServer,
     Deployment,
+    InProcess,
     Local,
-    MadeByHost,
     OnRay,
     Served,
     deployment_of,
@@ -233,7 +233,7 @@ def acts(deployment: Deployment) -> list[Any]:
     """Return all by which answers, costs, or how they are asked for, depend on an entry."""
     chat = deployment.chat
     prompt = deployment.entry.prompt
-    resources = deployment.entry.resources if isinstance(deployment, MadeByHost) else {}
+    resources = deployment.entry.resources if isinstance(deployment, InProcess) else {}
     return [seen_of(deployment), chat and chat.prices, prompt, resources]
 
 

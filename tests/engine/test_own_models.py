@@ -1,13 +1,10 @@
-"""Models of FindIt's in this process: the host is imported for the first call, and not before."""
+"""Models of FindIt's in this process: loaded for the first call, known as VLMEvalKit knows them."""
 
 from __future__ import annotations
 
-import asyncio
 import subprocess
 import sys
-from collections.abc import AsyncGenerator, Iterable
 from pathlib import Path
-from typing import Any
 
 import pytest
 from host_runs import environment, require_host
@@ -15,10 +12,6 @@ from host_runs import environment, require_host
 from vlmeval_findit.benchmarks import parse
 from vlmeval_findit.cli import main
 from vlmeval_findit.engine import (
-    CancelToken,
-    LateBackend,
-    WorkItem,
-    WorkResult,
     deployment_of,
 )
 from vlmeval_findit.models import ModelEntry, local_names
@@ -46,12 +39,10 @@ def shipped(name: str = "FindIt-Nano") -> str:
     return local_names()[name][1]
 
 
-@pytest.mark.host
-def test_a_finished_sweep_imports_no_host(
+def test_a_finished_sweep_loads_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The second sweep has a process to itself; the first makes its models in this one."""
-    require_host()
+    """The second sweep has a process to itself; the first loads its models in this one."""
     pytest.importorskip("torch")
     config = tmp_path / "sweep.yaml"
     config.write_text(SWEEP.replace("CHECKPOINT", shipped()))
@@ -59,7 +50,6 @@ def test_a_finished_sweep_imports_no_host(
     monkeypatch.setenv("LMUData", str(tmp_path / "lmu"))
     words = ["sweep", str(config), "--work-dir", "out"]
     assert main(words) == 0
-    assert "vlmeval" in sys.modules, "models are made by the host"
     first = capsys.readouterr().out.splitlines()
     again = subprocess.run(
         [sys.executable, "-c", IN_A_PROCESS, *words],
@@ -87,17 +77,20 @@ ENTRIES = [
 
 @pytest.mark.host
 @pytest.mark.parametrize("entry", ENTRIES, ids=str)
-def test_a_model_is_known_as_the_host_would_make_it(entry: ModelEntry) -> None:
+def test_a_model_is_known_as_under_vlmevalkits_runner(entry: ModelEntry) -> None:
+    """Either goes on where the other ended."""
     require_host()
-    from vlmeval_findit.host import made_in_vlmevalkit
+    from vlmeval_findit.host import VLMEvalKitModel, make_known, register
 
-    own = deployment_of(entry)
+    register()
     said = []
-    for known in (made_in_vlmevalkit(own), own):
+    for known in (VLMEvalKitModel(entry), deployment_of(entry)):
         try:
+            if entry.checkpoint is not None:
+                make_known(entry.name, entry.checkpoint, entry.like)
             known.check()
             described = [known.describe(variant) for variant in QUESTIONS]
-            said.append((dict(known.key()), described, dict(known.version)))
+            said.append((dict(known.key()), described))
         except ValueError as error:
             said.append(str(error))
     assert said[0] == said[1]
@@ -117,47 +110,3 @@ def test_a_model_is_known_as_the_host_would_make_it(entry: ModelEntry) -> None:
 def test_what_cannot_be_asked_is_refused_without_the_host(entry: ModelEntry, why: str) -> None:
     with pytest.raises(ValueError, match=why):
         deployment_of(entry).check()
-
-
-# --- made for the first call ----------------------------------------------------------------------
-
-
-class Echo:
-    """Yields as many results as it has items."""
-
-    async def answer(
-        self, items: Iterable[WorkItem], cancel: CancelToken
-    ) -> AsyncGenerator[WorkResult, None]:
-        for item in items:
-            yield WorkResult(item.calls, ())
-
-
-def answered(backend: LateBackend, items: list[Any], cancel: CancelToken) -> int:
-    async def count() -> int:
-        return len([result async for result in backend.answer(items, cancel)])
-
-    return asyncio.run(count())
-
-
-def test_a_late_backend_is_made_once_and_for_calls_only() -> None:
-    made = []
-
-    def make() -> Echo:
-        made.append(1)
-        return Echo()
-
-    backend = LateBackend(make)
-    item = WorkItem((), shares_images=False)
-    assert answered(backend, [], CancelToken()) == 0
-    assert not made
-    assert answered(backend, [item, item], CancelToken()) == 2
-    assert answered(backend, [item], CancelToken()) == 1
-    assert len(made) == 1
-
-
-def test_what_making_it_raises_is_the_reason() -> None:
-    def make() -> Echo:
-        raise ValueError("VLMEvalKit cannot be imported")
-
-    with pytest.raises(ValueError, match="cannot be imported"):
-        answered(LateBackend(make), [WorkItem((), shares_images=False)], CancelToken())

@@ -32,10 +32,10 @@ LIFE, LIFE_ROWS = "FindIt_Scenes_mini_xyxy_json", 50
 
 @pytest.fixture(scope="module")
 def finished(lmu: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return the work folder of an undisturbed run through run_findit.py."""
+    """Return the work folder of an undisturbed run under VLMEvalKit's runner."""
     cwd = tmp_path_factory.mktemp("finished")
     done = run(
-        RUN_FINDIT,
+        STOCK,
         ["--data", DATA, LIFE, "FindIt_Demo_video_f8_all_text", "--model", MODEL, "FullImage"],
         cwd,
         environment(lmu),
@@ -76,15 +76,15 @@ journal: outputs/calls.jsonl
 """
 
 
-@pytest.mark.parametrize("program", ["ms-vlmeval", "upstream", "stock", "sweep"])
+@pytest.mark.parametrize("program", ["ms-vlmeval", "upstream", "run", "sweep"])
 def test_the_life_of_a_run(program: str, finished: Path, lmu: Path, tmp_path: Path) -> None:
     """Killed, continued, run and scored again, moved and exported: the same run and values."""
     env = environment(lmu)
     arguments = ["--data", LIFE, "--model", MODEL]
     command = [*RUN_FINDIT, *arguments]
+    if program == "ms-vlmeval":
+        command = [*STOCK, *arguments]
     if program == "upstream":
-        env["PYTHONPATH"] = str(make_clone(tmp_path / "clone"))
-    if program == "stock":
         command = [str(make_clone(tmp_path / "clone") / "run.py"), *arguments]
     if program == "sweep":
         (tmp_path / "sweep.yaml").write_text(SWEEP)
@@ -105,14 +105,13 @@ def test_the_life_of_a_run(program: str, finished: Path, lmu: Path, tmp_path: Pa
     journal = next((tmp_path / "outputs").rglob("*calls.jsonl"))
     assert journal.read_bytes().count(b"\n") == LIFE_ROWS, "no call was made twice"
 
-    reuse = ["--reuse"] * (program == "ms-vlmeval")
+    reuse = ["--reuse"] * (program in ("ms-vlmeval", "run"))
     again = run(command[:1], [*command[1:], *reuse], tmp_path, env)
     assert again.returncode == 0, again.stdout
     assert journal.read_bytes().count(b"\n") == LIFE_ROWS
-    if program != "sweep":
+    if program in ("ms-vlmeval", "upstream"):
         assert "nothing is left to ask" in again.stdout
     if program == "upstream":
-        assert f"VLMEvalKit: VLMEvalKit {COMMIT[:12]}, " in again.stdout
         recorded = read_identity(path)
         assert recorded is not None
         assert recorded.host == {"VLMEvalKit": COMMIT[:12]}
@@ -152,8 +151,10 @@ def test_where_there_is_no_runner_it_says_what_to_type(lmu: Path, tmp_path: Path
     clone = make_clone(tmp_path / "clone")
     (clone / "run.py").unlink()
     env = environment(lmu, PYTHONPATH=str(clone))
-    done = run(RUN_FINDIT, ["--data", DATA, "--model", MODEL], tmp_path, env)
+    words = ["--data", DATA, "--model", MODEL, "--mode", "infer"]
+    done = run(RUN_FINDIT, words, tmp_path, env)
     assert done.returncode == 2
+    assert "error: --mode infer needs VLMEvalKit's runner" in done.stdout
     assert "In a clone of it, type:\n  python run.py " in done.stdout
     assert f" --data {DATA} --model {MODEL}\n" in done.stdout
 

@@ -28,7 +28,7 @@ from vlmeval_findit.benchmarks import parse
 from vlmeval_findit.cli import results_of
 from vlmeval_findit.data import load_dataset
 from vlmeval_findit.engine import Backend, LocalBackend, ThreadedBackend
-from vlmeval_findit.models import GenerateClient, answer_from
+from vlmeval_findit.models import TimedClient, answer_from
 from vlmeval_findit.protocol import (
     FAILED_ANSWER,
     Batch,
@@ -157,32 +157,36 @@ def test_a_model_may_end_its_run(stop: StopReason, backend: Any, tmp_path: Path)
     assert again.calls == CALLS - 49
 
 
-class Failing:
+class Failing(TimedClient):
     """Fails every call that ``is_answered`` does not take, by record or exception, alone or not."""
 
     def __init__(
-        self, says: Callable[[int], str], is_answered: Callable[[int], bool], raises: bool
+        self,
+        says: Callable[[int], str],
+        is_answered: Callable[[int], bool],
+        raises: bool,
+        runs_here: bool = True,
     ) -> None:
+        super().__init__(runs_here=runs_here)
         self.calls = 0
         self._says = says
         self._is_answered = is_answered
         self._raises = raises
 
-    def generate(self, message: Any, dataset: str) -> Any:
-        return self.generate_batch([message], dataset)[0]
+    def answers_together(self, *, shares_images: bool) -> bool:
+        return not shares_images
 
-    def generate_batch(self, messages: list[Any], dataset: str) -> list[Any]:
-        return [self._reply() for _ in messages]
+    def replies(self, batch: Batch) -> list[CallResult]:
+        return [self._reply() for _ in batch.messages]
 
-    def _reply(self) -> Any:
+    def _reply(self) -> CallResult:
         self.calls += 1
         if self._is_answered(self.calls):
-            return "[1, 2, 3, 4]"
+            return CallResult("[1, 2, 3, 4]")
         why = self._says(self.calls)
         if self._raises:
             raise RuntimeError(why)
-        record = ReplyRecord(call={"error": why}).as_json()
-        return {"prediction": f"{FAILED_ANSWER} via API. {why}", "extra_records": record}
+        return CallResult("", ReplyRecord(call={"error": why}).as_json(), why)
 
 
 EQUAL = "logits are all equal"
@@ -202,8 +206,7 @@ EQUAL = "logits are all equal"
 def test_a_model_here_that_only_fails_alike_ends_its_run(
     says: Any, is_answered: Any, runs_here: bool, ends: bool, raises: bool, tmp_path: Path
 ) -> None:
-    model = Failing(says, is_answered, raises)
-    client = GenerateClient(model, runs_here=runs_here)
+    client = Failing(says, is_answered, raises, runs_here)
     sweep = demo_sweep(tmp_path, ONE_CELL)
     if not ends:
         (result,) = go(sweep, FakeDeployment(client, local))
@@ -219,7 +222,7 @@ def test_a_model_here_that_only_fails_alike_ends_its_run(
 
 def test_failures_over_few_images_do_not_end_a_run() -> None:
     variant = parse("FindIt_Demo_xyxy_json")
-    client = GenerateClient(Failing(lambda number: EQUAL, lambda number: False, False))
+    client = Failing(lambda number: EQUAL, lambda number: False, False)
 
     def stops(*images: str) -> set[StopReason | None]:
         messages = tuple((image(each), text("a dog")) for each in images)
@@ -348,11 +351,28 @@ def test_what_a_model_returns(
         assert answer.text == ""
 
 
-@pytest.mark.parametrize("replies", [[], ["[1]"], ["[1]", "[2]", "[3]"], ["[1]"] * 3])
-def test_replies_of_another_number_than_messages_are_failed_calls(replies: list[str]) -> None:
+class Miscounting(TimedClient):
+    """Returns so many replies to two messages, and none to one."""
+
+    def __init__(self, count: int) -> None:
+        super().__init__()
+        self._count = count
+
+    def answers_together(self, *, shares_images: bool) -> bool:
+        return True
+
+    def replies(self, batch: Batch) -> list[CallResult]:
+        return [CallResult("[1]")] * (self._count if len(batch.messages) == 2 else 0)
+
+
+@pytest.mark.parametrize("count", [0, 1, 3])
+def test_replies_of_another_number_than_messages_are_failed_calls(
+    count: int, caplog: pytest.LogCaptureFixture
+) -> None:
     """Whose they are is not known: a reply given to another question is a wrong number."""
-    answers = GenerateClient(None)._timed(lambda: replies, 2)
-    assert len(answers) == 2
+    variant = parse("FindIt_Demo_xyxy_json")
+    answers = Miscounting(count).ask(Batch(((text("a"),),) * 2, (variant,) * 2, False))
+    assert f"returned {count} replies to 2 messages" in caplog.text
     for answer in answers:
         assert answer.error is not None
-        assert f"returned {len(replies)} replies to 2 messages" in answer.error
+        assert "returned 0 replies to 1 messages" in answer.error

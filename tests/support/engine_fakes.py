@@ -23,7 +23,13 @@ from vlmeval_findit.engine import (
     ThreadedBackend,
 )
 from vlmeval_findit.models import GenerateClient, ModelEntry
-from vlmeval_findit.protocol import Answering, CallResult, DatasetVariant, Described
+from vlmeval_findit.protocol import (
+    Answering,
+    CallResult,
+    DatasetVariant,
+    Described,
+    ModelClient,
+)
 from vlmeval_findit.scoring import CellResult
 from vlmeval_findit.sweeps import Sweep, parse_sweep, run_sweep
 
@@ -102,7 +108,12 @@ class FakeDeployment(Deployment):
 
 
 def _local(model: Any) -> Backend:
-    return LocalBackend(lambda: GenerateClient(model))
+    return of_client(GenerateClient(model))
+
+
+def of_client(client: ModelClient) -> Backend:
+    """Return the backend of a client in this process."""
+    return LocalBackend(lambda: client)
 
 
 @dataclass(frozen=True)

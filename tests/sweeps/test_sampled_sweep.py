@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -13,37 +12,38 @@ from engine_fakes import (
     CALLS,
     CONFIG,
     FakeDeployment,
-    FakeModel,
-    Message,
     assert_answered_once,
     demo_sweep,
     files,
     go,
+    of_client,
 )
 
 from vlmeval_findit.cli import main
-from vlmeval_findit.protocol import SAMPLE_SETTING
+from vlmeval_findit.models import TimedClient
+from vlmeval_findit.protocol import SAMPLE_SETTING, Batch, CallResult
 from vlmeval_findit.storage import MORE_SAMPLES
 from vlmeval_findit.sweeps import parse_sweep, refuse_samples
 
 SAMPLED = CONFIG.replace("FullImage", "{name: FullImage, temperature: 0.7}")
 
 
-class Sampler(FakeModel):
+class Sampler(TimedClient):
     """Answers by its seeds, and counts them."""
 
     def __init__(self) -> None:
         super().__init__()
+        self.calls = 0
         self.seeds: Counter[int] = Counter()
 
-    def generate_batch(
-        self, messages: Sequence[Message], dataset: str, seeds: Sequence[int] = ()
-    ) -> list[str]:
-        self.seeds.update(seeds)
-        replies = [self.generate(message, "text") for message in messages]
-        return [f"{reply} {seed}" for reply, seed in zip(replies, seeds, strict=True)]
+    def answers_together(self, *, shares_images: bool) -> bool:
+        return True
 
-    generate_variants = generate_batch
+    def replies(self, batch: Batch) -> list[CallResult]:
+        assert len(batch.seeds) == len(batch.messages)
+        self.calls += len(batch.seeds)
+        self.seeds.update(batch.seeds)
+        return [CallResult(f"object: [10, 20, 900, 900] {seed}") for seed in batch.seeds]
 
 
 def test_only_new_samples_are_asked(tmp_path: Path) -> None:
@@ -54,7 +54,7 @@ def test_only_new_samples_are_asked(tmp_path: Path) -> None:
         for samples, new in runs:
             before = model.calls
             sweep = demo_sweep(tmp_path / folder, SAMPLED, samples=samples)
-            results = go(sweep, FakeDeployment(model))
+            results = go(sweep, FakeDeployment(model, of_client))
             assert Counter(r.sample for r in results) == dict.fromkeys(range(1, samples + 1), 8)
             assert model.calls - before == new * CALLS
         assert_answered_once(sweep.journal, 3 * CALLS)

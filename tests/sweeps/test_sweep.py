@@ -26,6 +26,7 @@ from engine_fakes import (
     dying_at,
     files,
     go,
+    of_client,
     records,
     servers,
     threaded,
@@ -41,7 +42,7 @@ from vlmeval_findit.engine import (
     LocalBackend,
     StoppedError,
 )
-from vlmeval_findit.models import GenerateClient, ModelEntry
+from vlmeval_findit.models import GenerateClient, ModelEntry, TimedClient
 from vlmeval_findit.protocol import (
     FAILED_ANSWER,
     Answering,
@@ -161,38 +162,45 @@ def test_the_record_of_a_reply_is_stored(tmp_path: Path) -> None:
 
 
 def test_the_calls_of_a_failed_batch_are_made_singly() -> None:
-    class Fragile(FakeModel):
-        def generate_batch(self, messages: list[Message]) -> list[str]:
-            raise RuntimeError("out of memory")
+    class Fragile(TimedClient):
+        def answers_together(self, *, shares_images: bool) -> bool:
+            return True
 
-    model = Fragile(lambda number, text: (_ for _ in ()).throw(ValueError) if number == 2 else None)
+        def replies(self, batch: Batch) -> list[CallResult]:
+            if len(batch.messages) > 1 or batch.messages[0][0].value == "1":
+                raise RuntimeError("out of memory")
+            return [CallResult("[]")]
+
     messages = tuple((text(str(at)),) for at in range(3))
     work = Batch(messages, (parse("FindIt_Demo_xyxy_json"),) * 3, shares_images=False)
-    answers = GenerateClient(model).ask(work)
+    answers = Fragile().ask(work)
     assert [answer.error is None for answer in answers] == [True, False, True]
 
 
 def test_a_model_that_is_cancelled_has_not_answered(tmp_path: Path) -> None:
     stop = CancelToken()
 
-    class Slow(FakeModel):
+    class Slow(TimedClient):
         is_stopped: Any = None
+        calls = 0
 
         def cancelled_by(self, is_stopped: Any) -> None:
             self.is_stopped = is_stopped
 
-        def generate_batch(self, messages: Any, dataset: str) -> list[Any]:
+        def answers_together(self, *, shares_images: bool) -> bool:
+            return True
+
+        def replies(self, batch: Batch) -> list[CallResult]:
             if self.calls >= 8:
                 stop.request()
             if self.is_stopped():
                 raise CancelledError
-            return [self.generate(message, dataset) for message in messages]
-
-        generate_variants = generate_batch
+            self.calls += len(batch.messages)
+            return [CallResult("[1, 2, 3, 4]")] * len(batch.messages)
 
     sweep = demo_sweep(tmp_path, inference=CallOptions(batch_size=4, variants=4))
     with pytest.raises(StoppedError):
-        go(sweep, FakeDeployment(slow := Slow()), stop=stop)
+        go(sweep, FakeDeployment(slow := Slow(), of_client), stop=stop)
     assert_answered_once(sweep.journal, slow.calls)
     assert 0 < slow.calls == CALLS - asked(sweep), "neither the cancelled batch nor its calls"
     assert_answered_once(sweep.journal, CALLS)

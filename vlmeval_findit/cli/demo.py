@@ -63,7 +63,7 @@ WRONG = "grid1000"
 """A space that is not FindIt-Nano-px's."""
 CARDS = 1_200
 """Answers in the report, which stays below three megabytes with them."""
-NEEDED = ("vlmeval", "torch", "transformers")
+NEEDED = ("torch", "transformers")
 """Packages that it needs beyond a light installation."""
 
 

@@ -1,11 +1,11 @@
-"""``run_findit.py run``: check the command line, then start VLMEvalKit's runner."""
+"""``run_findit.py run``: check the command line, then ask, or start VLMEvalKit's runner."""
 
 from __future__ import annotations
 
 import json
 import math
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -19,6 +19,7 @@ from ..core import (
     RESULTS_VARIABLE,
     Runner,
     find_runner,
+    hide_bars,
     host_flags,
     install_command,
     package_folder,
@@ -60,6 +61,7 @@ from .run_line import (
     check_named,
     flag_names,
     parse_host_flags,
+    refuse_foreign_words,
 )
 from .sweep import results_of, run_or_count
 from .who_answers import all_deployments, budget_for, deployments_for, with_options
@@ -117,8 +119,10 @@ def run_command(**values: Any) -> int:
     _set_environment(run)
     check_amounts(options, limit=run.limit)
     runner = None
-    if options.samples is None and package_folder() is not None:
-        runner = find_runner(_host_arguments(run))
+    if options.samples is None and run.rest:
+        if package_folder() is None:
+            refuse_foreign_words(run.rest)
+        runner = find_runner(_host_arguments(run), _of_flag(run.rest[0]))
     host_values = parse_host_flags(runner, run, run_command)
     check_named(run)
     _note_results_folder(run)
@@ -129,9 +133,9 @@ def run_command(**values: Any) -> int:
     deployments: Sequence[Deployment] = ()
     if run.variants:
         deployments = all_deployments(_sweep(run), options, budget, retry, asks=run.asks)
-    is_at_servers = _is_at_servers(run, deployments)
-    if runner is None and not options.dry_run and (run.rest or not is_at_servers):
-        runner = find_runner(_host_arguments(run))  # It says how to install VLMEvalKit
+    why_runner = _why_runner(run, deployments, host_values)
+    if why_runner is not None and not options.dry_run:
+        runner = find_runner(_host_arguments(run), why_runner)
     tables = CellBuilder(skips_missing())
     check_line(run, host_values, deployments, tables)
     if run.awaited:
@@ -140,8 +144,9 @@ def run_command(**values: Any) -> int:
         from .dry_run import of_sweep
 
         return of_sweep(_sweep(run), options, subtracts=False)
-    if runner is None or (is_at_servers and host_values.keys() <= {"retry"}):
-        return _ask_servers(run, tables, deployments, budget)
+    if why_runner is None:
+        return _ask(run, tables, deployments, budget)
+    assert runner is not None
     check_gpu_numbers()
     return _run(run, runner, deployments, budget)
 
@@ -150,6 +155,7 @@ def _run(run: RunLine, runner: Runner, deployments: Sequence[Deployment], budget
     """Import VLMEvalKit, compare with what earlier runs recorded, and start its runner."""
     if not run.others:  # VLMEvalKit does not read its own JSON files; FindIt's are JSON anyway
         os.environ.setdefault("PRED_FORMAT", "json")
+    hide_bars(is_quiet())
     quiet_log(is_quiet())
     make_folders_of_host()
     try:
@@ -194,22 +200,40 @@ def _run(run: RunLine, runner: Runner, deployments: Sequence[Deployment], budget
     return report_spending(budget) or OUTCOMES.status or (EXIT_SOME_FAILED if missing else 0)
 
 
-def _is_at_servers(run: RunLine, deployments: Sequence[Deployment]) -> bool:
-    """Tell whether FindIt asks all models about all datasets at servers: no host is needed.
+def _why_runner(
+    run: RunLine, deployments: Sequence[Deployment], host_values: Mapping[str, Any]
+) -> str | None:
+    """Say what VLMEvalKit's runner is needed for; None: FindIt asks all models itself."""
+    if run.others:
+        return f"--data {run.others[0]}: other datasets than FindIt's need VLMEvalKit's runner"
+    for deployment in deployments:
+        # Without VLMEvalKit nobody knows whose model it is: it is refused as an unknown one
+        if isinstance(deployment, InVLMEvalKit) and package_folder() is not None:
+            return f"--model {deployment.name}: {deployment.what} needs its runner"
+    if run.mode != "all":
+        return f"--mode {run.mode} needs VLMEvalKit's runner (findit score scores again)"
+    # FindIt's engine retries, too
+    flags = [flag_name(name) for name in host_values if name != "retry"]
+    if not host_values:  # They may be unreadable
+        flags = [*run.rest]
+    if flags:
+        return _of_flag(flags[0])
+    if os.environ.get("WORLD_SIZE", "1") != "1":
+        return "to share a run among the processes of torchrun needs VLMEvalKit's runner"
+    table = os.environ.get("PRED_FORMAT", "").lower()
+    if table not in ("", "json"):
+        return f"PRED_FORMAT={table}: other tables than JSON need VLMEvalKit's runner"
+    return None
 
-    VLMEvalKit knows how to share a run among processes, and to write tables of other formats.
-    """
-    is_ours = not run.others and run.mode == "all"
-    is_served = all(each.asked_by_findit for each in deployments)
-    is_alone = os.environ.get("WORLD_SIZE", "1") == "1"
-    is_json = os.environ.get("PRED_FORMAT", "json").lower() in ("", "json")
-    return is_ours and is_served and is_alone and is_json
+
+def _of_flag(flag: str) -> str:
+    return f"{flag.partition('=')[0]}: other flags than FindIt's need VLMEvalKit's runner"
 
 
-def _ask_servers(
+def _ask(
     run: RunLine, tables: CellBuilder, deployments: Sequence[Deployment], budget: Budget
 ) -> int:
-    """Ask servers about datasets of FindIt's, without VLMEvalKit."""
+    """Ask models about datasets of FindIt's, without VLMEvalKit."""
     runs = SingleRuns(
         deployments=deployments,
         datasets=run.data,

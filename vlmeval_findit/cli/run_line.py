@@ -170,7 +170,7 @@ def parse_host_flags(runner: Runner | None, run: RunLine, command: Command) -> d
     flags = host_flags(runner.path) if runner is not None else []
     host_names = flag_names(flags)
     if not host_names:  # No runner, or its flags are not readable
-        refuse_other_flags(run.rest)
+        refuse_foreign_words(run.rest)
         return {}
     findit_names = {name for option in command.params for name in option.opts}
     parser = _HostParser(add_help=False, allow_abbrev=False, argument_default=argparse.SUPPRESS)
@@ -179,13 +179,18 @@ def parse_host_flags(runner: Runner | None, run: RunLine, command: Command) -> d
             parser.add_argument(*flag.names, **flag.settings)
     values, unknown = parser.parse_known_args(run.rest)
     if unknown:
-        refuse_other_flags(unknown)
+        refuse_foreign_words(unknown)
         name = unknown[0].partition("=")[0]
-        if not name.startswith("-"):
-            raise ValueError(f"{name!r} belongs to no flag: write it after --data or --model")
         known = sorted(findit_names | host_names | {"--version"})
         raise ValueError(f"unknown flag {name!r}{suggestion(name, known)}")
     return {name: value for name, value in vars(values).items() if value not in (None, False, [])}
+
+
+def refuse_foreign_words(words: Sequence[str]) -> None:
+    """Refuse flags of other programs, and a first word that is no flag."""
+    refuse_other_flags(words)
+    if not words[0].startswith("-"):
+        raise ValueError(f"{words[0]!r} belongs to no flag: write it after --data or --model")
 
 
 def flag_names(flags: Sequence[HostFlag]) -> set[str]:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import cache
 from typing import Any
 
-from ..core import install_command, quiet_log
+from ..core import hide_bars, install_command, quiet_log
 from ..engine import (
     Asking,
     AtServer,
@@ -71,6 +71,7 @@ def all_deployments(
 
     A call is tried ``retry`` times at most. ``asks``: as for :func:`deployments_for`.
     """
+    hide_bars(is_quiet())  # A model may be loaded
     asking = replace(_asking(sweep, options), budget=budget, policy=policy_of(retry), asks=asks)
     return [deployment_of(entry, asking) for entry in sweep.models]
 

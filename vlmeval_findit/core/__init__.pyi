@@ -161,6 +161,7 @@ from .vlmevalkit import (
     host_version as host_version,
     git_revision as git_revision,
     find_runner as find_runner,
+    hide_bars as hide_bars,
     quiet_log as quiet_log,
     HostFlag as HostFlag,
     host_flags as host_flags,

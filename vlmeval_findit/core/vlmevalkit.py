@@ -101,12 +101,15 @@ def git_revision(clone: Path) -> str | None:
     return done.stdout.strip()[:12]
 
 
-def find_runner(arguments: Sequence[str]) -> Runner:
-    """Find this VLMEvalKit's runner; a RunnerError that shows ``arguments`` if there is none."""
+def find_runner(arguments: Sequence[str], why: str) -> Runner:
+    """Find this VLMEvalKit's runner; a RunnerError that shows ``arguments`` if there is none.
+
+    ``why``: what needs it, in a sentence without its end.
+    """
     folder = package_folder()
     if folder is None:
         raise RunnerError(
-            f"VLMEvalKit is not installed: {install_command('run')}, or install a "
+            f"{why}, and VLMEvalKit is not installed: {install_command('run')}, or install a "
             "clone of it into this environment"
         )
     version = " ".join(f"{name} {number}" for name, number in host_version().items())
@@ -114,19 +117,26 @@ def find_runner(arguments: Sequence[str]) -> Runner:
         if path.is_file():
             return Runner(path, f"{version}, {path}")
     raise RunnerError(
-        f"the VLMEvalKit in {folder} has no runner ({version}): pip installs upstream's without. "
-        "In a clone of it, type:\n  python run.py " + shlex.join(arguments)
+        f"{why}, and the VLMEvalKit in {folder} has no runner ({version}): pip installs "
+        "upstream's without. In a clone of it, type:\n  python run.py " + shlex.join(arguments)
     )
+
+
+def hide_bars(always: bool = False) -> None:
+    """Have VLMEvalKit, transformers and the hub draw progress bars on terminals only, or never.
+
+    To be called before they are imported.
+    """
+    if always or not sys.stderr.isatty():
+        # tqdm reads the first when it is imported, transformers the other.
+        os.environ.update(TQDM_DISABLE="1", HF_HUB_DISABLE_PROGRESS_BARS="1")
 
 
 def quiet_log(errors_only: bool = False) -> None:
     """Hide what misleads in VLMEvalKit's log; with ``errors_only`` also all but errors.
 
-    Progress bars are for terminals. To be called before VLMEvalKit is imported.
+    To be called before VLMEvalKit is imported.
     """
-    if errors_only or not sys.stderr.isatty():
-        # tqdm reads the first when it is imported, transformers the other.
-        os.environ.update(TQDM_DISABLE="1", HF_HUB_DISABLE_PROGRESS_BARS="1")
     # It logs an error where its folder has no .env file.
     logging.getLogger().addFilter(lambda record: ".env file" not in record.getMessage())
     # Answers of FindIt's datasets lie in the model's folder: every run goes on from them.

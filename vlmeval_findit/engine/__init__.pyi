@@ -18,6 +18,7 @@ from .calls import (
 from .plan import (
     WorkItem as WorkItem,
     ItemSizes as ItemSizes,
+    OF_ONE_RUN as OF_ONE_RUN,
     Plan as Plan,
     work_items as work_items,
     calls_left as calls_left,
@@ -25,8 +26,8 @@ from .plan import (
 
 from .backend import (
     CallOptions as CallOptions,
-    WorkResult as WorkResult,
     Backend as Backend,
+    Loader as Loader,
     run_sync as run_sync,
     CancelToken as CancelToken,
     LostCallError as LostCallError,
@@ -65,6 +66,7 @@ from .http_backend import (
 from .deployment import (
     Asking as Asking,
     Deployment as Deployment,
+    InProcess as InProcess,
     MadeInHost as MadeInHost,
 )
 
@@ -101,9 +103,8 @@ from .own_models import (
     describe_local as describe_local,
     local_on_this_machine as local_on_this_machine,
     local_key as local_key,
-    MadeByHost as MadeByHost,
+    BaselineClient as BaselineClient,
     Local as Local,
-    LateBackend as LateBackend,
 )
 
 from .deployments import (

@@ -13,7 +13,8 @@ from ..models import BatchKind, Budget, ChatModel, ModelEntry
 from ..protocol import Answering, DatasetVariant, Described
 from ..serving import ServeOptions
 from ..storage import check_model_name
-from .backend import Backend, CallOptions
+from .backend import Backend, CallOptions, Loader
+from .local_backend import LocalBackend
 from .server_state import ServerPolicy
 
 
@@ -32,12 +33,12 @@ class Asking:
     key: str | None = None  # of the servers or the provider (None: the environment's)
     batch: BatchKind | None = None  # the batch service to use (None: single calls)
     serving: ServeOptions | None = None  # how this machine serves its models (None: it does not)
-    on_ray: bool = False  # a Ray cluster runs the models that VLMEvalKit makes
+    on_ray: bool = False  # a Ray cluster runs the models that this process would run
     logprobs: bool = False  # log-probabilities are recorded
     work_dir: Path = Path("outputs")  # has the logs of servers
     # False: calls are only counted, which needs neither keys nor programs nor devices
     asks: bool = True
-    # Imports VLMEvalKit, and returns what makes its models, and FindIt's in this process
+    # Imports VLMEvalKit, and returns what makes its models
     host: Callable[[], MadeInHost] = _no_host
 
 
@@ -59,8 +60,6 @@ class Deployment(ABC):
     # Options with an effect that not all kinds have: names of :class:`.ModelOptions`, of
     # VLMEvalKit's flags, and ``variants`` of :class:`.CallOptions`
     uses: ClassVar[frozenset[str]] = frozenset()
-    # Whether FindIt asks it about its datasets without VLMEvalKit's runner
-    asked_by_findit: ClassVar[bool] = False
 
     @property
     def name(self) -> str:
@@ -128,8 +127,23 @@ class Deployment(ABC):
         return self if space is None else replace(self, entry=replace(self.entry, space=space))
 
 
+class InProcess(Deployment):
+    """A model that a process of ours runs: this one, or replicas on a Ray cluster."""
+
+    @property
+    @abstractmethod
+    def loader(self) -> Loader:
+        """What loads it, in any process; it can be pickled."""
+
+    def backend(self) -> Backend:
+        return LocalBackend(self.loader)
+
+    def ready(self) -> InProcess:
+        return self
+
+
 # Returns a model as VLMEvalKit makes it
-MadeInHost = Callable[[Deployment], Deployment]
+MadeInHost = Callable[[Deployment], InProcess]
 
 
 @contextmanager

@@ -8,24 +8,36 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ..benchmarks import baselines
-from ..core import may_have_model, model_names, suggestion
+from ..core import (
+    host_version,
+    install_command,
+    may_have_model,
+    model_names,
+    package_folder,
+    suggestion,
+)
 from ..models import MODELS, ModelEntry, find_model, local_names, same_checkpoint
 from ..protocol import Answering, DatasetVariant, Described
-from .backend import Backend
+from .backend import Backend, Loader
 from .calls import given_key
-from .deployment import CONCURRENT, IN_WORDS, Asking, Deployment, at_its_place
+from .deployment import CONCURRENT, IN_WORDS, Asking, Deployment, InProcess, at_its_place
 from .over_http import AtOpenRouter, AtProvider, AtServer, InBatches, refuse_headers
-from .own_models import Local, LocalBaseline, LocalCheckpoint, MadeByHost
+from .own_models import Local, LocalBaseline, LocalCheckpoint
+from .ray_backend import RayBackend
 from .served_model import Served
 
 log = logging.getLogger(__name__)
 
 
-class InVLMEvalKit(MadeByHost):
+class InVLMEvalKit(InProcess):
     """A model of VLMEvalKit's, as far as it is known without importing VLMEvalKit."""
 
     called = "a model of VLMEvalKit's"
     uses = IN_WORDS | CONCURRENT | {"use_vllm"}
+
+    @property
+    def version(self) -> Mapping[str, str]:
+        return host_version()
 
     def check(self) -> None:
         super().check()
@@ -43,8 +55,14 @@ class InVLMEvalKit(MadeByHost):
         space = row.space(variant).as_dict() if row else None
         return Described(Answering(in_vlmevalkit=True), space, space)
 
-    def ready(self) -> Deployment:
-        super().ready()
+    @property
+    def loader(self) -> Loader:
+        return self.ready().loader
+
+    def backend(self) -> Backend:
+        return self.ready().backend()
+
+    def ready(self) -> InProcess:
         return self.asking.host()(self)
 
 
@@ -54,6 +72,8 @@ def _refuse_unknown(name: str) -> None:
     same = f"{ours} is the same checkpoint, asked as the protocol says"
     if not may_have_model(name):
         meant = f": {same}" if ours else suggestion(name, all_models())
+        if package_folder() is None:
+            meant += f"; for a model of VLMEvalKit's install VLMEvalKit: {install_command('run')}"
         raise ValueError(f"unknown model {name!r}{meant}")
     if ours and find_model(name) is not None:  # else its space is refused, in the same words
         log.warning("%s is VLMEvalKit's class, with its settings; %s", name, same)
@@ -69,10 +89,10 @@ _OF_CLUSTERS = frozenset({"executor", "replicas", "gpus", "variants"})
 
 
 @dataclass(frozen=True, eq=False)
-class OnRay(MadeByHost):
+class OnRay(InProcess):
     """A model that a Ray cluster runs instead of this machine; in all else as without it."""
 
-    without: Deployment = field(kw_only=True)
+    without: InProcess = field(kw_only=True)
 
     called = "a model on a Ray cluster"
     uses = Local.uses | _OF_CLUSTERS
@@ -99,10 +119,18 @@ class OnRay(MadeByHost):
     def on_this_machine(self, answering: Answering) -> Answering:
         return self.without.on_this_machine(answering)
 
-    def backend(self) -> Backend:
-        return self.without.backend()
+    @property
+    def version(self) -> Mapping[str, str]:
+        return self.without.version
 
-    def ready(self) -> Deployment:
+    @property
+    def loader(self) -> Loader:
+        return self.without.loader
+
+    def backend(self) -> Backend:
+        return RayBackend(self.loader, self.asking.calls)
+
+    def ready(self) -> InProcess:
         return replace(self, without=self.without.ready())
 
 
@@ -132,8 +160,9 @@ def deployment_of(entry: ModelEntry, asking: Asking | None = None) -> Deployment
     asking = asking or Asking()
     kind = _kind_of(entry, asking)
     made = kind(entry, asking)
-    is_here = isinstance(made, MadeByHost)
-    return OnRay(entry, asking, without=made) if asking.on_ray and is_here else made
+    if asking.on_ray and isinstance(made, InProcess):
+        return OnRay(entry, asking, without=made)
+    return made
 
 
 def is_baseline(name: str) -> bool:

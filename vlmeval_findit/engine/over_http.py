@@ -63,7 +63,6 @@ class OverHttp(Deployment):
     """A model that the engine asks over HTTP."""
 
     uses = IN_WORDS | SAMPLED | CONCURRENT | {"timeout", "max_usd", "logprobs"}
-    asked_by_findit = True
 
     @abstractmethod
     def service(self) -> HttpService:
@@ -208,7 +207,6 @@ class InBatches(AtServer):
 
     called = "a model that is asked in batches (--batch)"
     uses = AtServer.uses - CONCURRENT | {"batch"}
-    asked_by_findit = False
 
     @property
     def kind(self) -> BatchKind:

@@ -1,31 +1,22 @@
-"""FindIt's models on this machine and its baselines, without VLMEvalKit.
-
-VLMEvalKit makes them, and importing it takes seconds: a run that is finished needs none of it.
-"""
+"""Models that a process of ours runs: FindIt's on this machine, and its baselines."""
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
-from contextlib import aclosing
-from functools import cache
+from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from ..benchmarks import baseline_for, baseline_named, benchmarks
-from ..core import (
-    alternatives,
-    host_version,
-    install_command,
-    may_have_model,
-    package_folder,
-    validate,
-)
+from ..core import alternatives, may_have_model, validate
 from ..models import (
     ModelEntry,
     RunSettings,
+    TimedClient,
     check_like,
     describe_local_run,
+    load_local_client,
     local_names,
     name_taken,
     on_this_machine,
@@ -35,13 +26,12 @@ from ..models import (
     row_of_checkpoint,
     row_to_run,
 )
-from ..protocol import Answering, CancelledError, DatasetVariant, Described, settings_from
+from ..protocol import Answering, Batch, CallResult, DatasetVariant, Described, settings_from
 from ..serving import visible_gpus
-from .backend import Backend, CancelToken, WorkResult
+from .backend import Loader
 from .calls import given_key
-from .deployment import IN_WORDS, SAMPLED, Deployment, at_its_place
+from .deployment import IN_WORDS, SAMPLED, InProcess, at_its_place
 from .over_http import refuse_headers
-from .plan import WorkItem
 
 # --- what a run records, by the arguments of VLMEvalKit's entries ---------------------------------
 
@@ -89,31 +79,34 @@ def local_key(given: Mapping[str, Any], answering: Answering) -> dict[str, Any]:
 # --- who answers ----------------------------------------------------------------------------------
 
 
-class MadeByHost(Deployment):
-    """A model that VLMEvalKit makes for the first call, and that this process runs."""
+class BaselineClient(TimedClient):
+    """A baseline of a benchmark, by name."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__()
+        self._name = name
 
     @property
-    def version(self) -> Mapping[str, str]:
-        return host_version()
+    def called(self) -> str:
+        return self._name
 
-    def ready(self) -> Deployment:
-        if package_folder() is None:
-            raise ValueError(f"VLMEvalKit is not installed: {install_command('run')}")
-        return self
+    def answers_together(self, *, shares_images: bool) -> bool:
+        return False
 
-    def backend(self) -> Backend:
-        return LateBackend(self._made_by_host)
-
-    def _made_by_host(self) -> Backend:
-        made = self.asking.host()(self)
-        made.check()  # makes its name known there
-        return made.backend()
+    def replies(self, batch: Batch) -> list[CallResult]:
+        (message,), (variant,) = batch.messages, batch.variants
+        text, record = baseline_for(self._name, variant).answer(message, variant)
+        return [CallResult(text, record.as_json())]
 
 
-class LocalBaseline(MadeByHost):
+class LocalBaseline(InProcess):
     """A model without weights."""
 
     called = "a baseline"
+
+    @property
+    def loader(self) -> Loader:
+        return partial(BaselineClient, self.name)
 
     def check(self) -> None:
         super().check()
@@ -130,7 +123,7 @@ class LocalBaseline(MadeByHost):
         return describe_baseline(variant, self.name)
 
 
-class Local(MadeByHost):
+class Local(InProcess):
     """A model of FindIt's table on this machine."""
 
     called = "a model on this machine"
@@ -169,8 +162,12 @@ class Local(MadeByHost):
         return local_on_this_machine(answering, **self.arguments)
 
     @property
+    def loader(self) -> Loader:
+        return partial(load_local_client, **self.arguments, **self.entry.resources)
+
+    @property
     def arguments(self) -> Mapping[str, Any]:
-        """The arguments with which VLMEvalKit makes it."""
+        """The arguments on which its answers depend, with which it is loaded."""
         entry = self.entry
         row, checkpoint = local_names()[entry.name]
         return _in_its_space(entry, {"like": row.name, "model_path": checkpoint, **entry.settings})
@@ -243,24 +240,3 @@ def _run_settings(arguments: Mapping[str, Any]) -> RunSettings:
 def _in_its_space(entry: ModelEntry, arguments: dict[str, Any]) -> Mapping[str, Any]:
     space = settings_from({"space": entry.space}).space
     return arguments if space is None else {**arguments, "space": space}
-
-
-class LateBackend:
-    """A backend that is made when the first call is needed; what that raises passes through."""
-
-    def __init__(self, make: Callable[[], Backend]) -> None:
-        self._make = cache(make)
-
-    async def answer(
-        self, items: Iterable[WorkItem], cancel: CancelToken
-    ) -> AsyncGenerator[WorkResult, None]:
-        if next(iter(items), None) is None:
-            return
-        try:
-            with cancel.exposed():
-                backend = self._make()
-        except CancelledError:
-            return
-        async with aclosing(backend.answer(items, cancel)) as results:
-            async for result in results:
-                yield result

@@ -45,6 +45,11 @@ class ItemSizes:
     shared_from: int = 2
 
 
+# Work of a model of this process at a time, in a run of one format: four batches of a CPU, or all
+# queries of a crowded image
+OF_ONE_RUN = ItemSizes(batch=32, shared_from=8)
+
+
 class Plan:
     """The calls of cells; iterating yields the remaining calls, cut into items.
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..core import error_line, install_command
-from ..protocol import CallResult
+from ..protocol import CallResult, CancelledError
 from .backend import (
     CallOptions,
     CancelToken,
@@ -42,14 +42,9 @@ _COMES_BACK = 900.0  # seconds for a replica that died to load its model again
 
 
 class RayBackend:
-    """Replicas of a model as actors of a Ray cluster; ValueError if Ray is not installed."""
+    """Replicas of a model as actors of a Ray cluster; ValueError if Ray is needed and missing."""
 
     def __init__(self, load: Loader, inference: CallOptions) -> None:
-        try:
-            import ray
-        except ImportError:
-            raise ValueError(f"Ray is not installed: {install_command('cluster')}") from None
-        self._ray: Any = ray
         self._load = load
         self._inference = inference
 
@@ -59,12 +54,25 @@ class RayBackend:
         scheduler = Scheduler(((item.image_name, item) for item in items), {}, _POLICY)
         if scheduler.done:
             return
-        with cluster(self._ray), replicas(self._ray, self._load, self._inference) as handles:
-            run = _RayRun(self._ray, scheduler, handles, cancel)
+        try:
+            with cancel.exposed():
+                ray = _ray()
+        except CancelledError:
+            return
+        with cluster(ray), replicas(ray, self._load, self._inference) as handles:
+            run = _RayRun(ray, scheduler, handles, cancel)
             async with aclosing(run.results()) as results:
                 async for finished in results:
                     for result in finished:
                         yield result
+
+
+def _ray() -> Any:
+    try:
+        import ray
+    except ImportError:
+        raise ValueError(f"Ray is not installed: {install_command('cluster')}") from None
+    return ray
 
 
 @dataclass(slots=True, eq=False)

@@ -9,9 +9,9 @@ from typing import Any
 from vlmeval.vlm.base import BaseModel
 
 from ..benchmarks import baseline_for, baseline_named, baselines, parse, resembles_dataset_name
-from ..engine import baseline_key, describe_baseline
+from ..engine import BaselineClient, baseline_key, describe_baseline
 from ..models import HostMessage, from_host_message
-from ..protocol import DatasetVariant, Described, ReplyRecord
+from ..protocol import DatasetVariant, Described, ModelClient, ReplyRecord
 from .free_questions import refused_by_baseline
 
 
@@ -27,7 +27,10 @@ class FindItModel(BaseModel):  # type: ignore[misc]
     """A model of FindIt: it takes images at their places and states its coordinate space."""
 
     INTERLEAVE = True
-    takes_system = True
+
+    def client(self) -> ModelClient:
+        """Return the model as the engine asks it about FindIt's datasets."""
+        raise NotImplementedError
 
 
 class FindItBaseline(FindItModel):
@@ -47,6 +50,9 @@ class FindItBaseline(FindItModel):
     def key_settings(cls, baseline: str = "FullImage") -> dict[str, Any]:
         """Return the constructor's arguments that are part of every call's key."""
         return baseline_key(baseline)
+
+    def client(self) -> ModelClient:
+        return BaselineClient(self._name)
 
     def generate_inner(self, message: HostMessage, dataset: str | None = None) -> RecordedReply:
         """Return the reply to a message of a dataset of its benchmark; ValueError for others."""

@@ -32,10 +32,10 @@ from ..core import (
     repeated,
 )
 from ..engine import (
+    OF_ONE_RUN,
     Backend,
     Deployment,
     HttpBackend,
-    ItemSizes,
     JobSpec,
     Journal,
     LocalBackend,
@@ -57,7 +57,7 @@ from ..protocol import CallResult, ModelClient, wants_logprobs
 from ..scoring import CellResult
 from ..storage import RunFiles, check_model_name, write_rows
 from .api import DeployedModel, FindItOpenRouter
-from .baseline_models import FindItBaseline
+from .baseline_models import FindItBaseline, FindItModel
 from .datasets import VariantDataset
 from .free_questions import refused_by_baseline
 from .model_descriptions import Entry, entry_of, entry_of_object, refuse_another_row
@@ -68,9 +68,6 @@ from .space_when_scored import recorded_space
 from .vlmevalkit_backends import VLMEvalKitModel, asked, judged_loading
 
 log = get_logger("FindIt")
-
-_SIZES = ItemSizes(batch=32, shared_from=8)
-"""Work of a local model at a time: four batches of a CPU, or all queries of a crowded image."""
 
 _REDRAWN_EVERY = 10.0  # seconds, though nothing ended
 
@@ -327,7 +324,7 @@ def _make_calls(
             backend=backend,
             journal=journal,
             again=again,
-            sizes=_SIZES,
+            sizes=OF_ONE_RUN,
             watcher=bar,
             answering=lambda output: deployment.on_this_machine(output.identity.answering),
             identities=lambda output: run.paths if ranks.is_first else (),
@@ -352,7 +349,10 @@ def _host_backend(entry: Entry, model: HostModel, threads: int) -> Backend:
     arguments = _of_run(entry)
 
     def load() -> ModelClient:
-        return GenerateClient(model.load(arguments), runs_here=not entry.is_api)
+        loaded = model.load(arguments)
+        if isinstance(loaded, FindItModel):
+            return loaded.client()
+        return GenerateClient(loaded, runs_here=not entry.is_api)
 
     if entry.cls is FindItOpenRouter:
         return HttpBackend(lambda: model.load(arguments).service, threads)

@@ -3,30 +3,24 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 from vlmeval.smp import get_logger
 
-from ..benchmarks import parse
-from ..core import validate
 from ..engine import describe_local, local_on_this_machine
 from ..models import (
     HostMessage,
-    LocalCompletion,
     ModelRow,
-    RunSettings,
     answer_from,
     from_host_message,
-    load_local,
+    load_local_client,
     local_names,
     name_taken,
-    refuse_missing,
     row_of_checkpoint,
-    row_to_run,
 )
-from ..protocol import Answering, DatasetVariant, Described, Message
+from ..protocol import Answering, DatasetVariant, Described, ModelClient
 from .baseline_models import FindItModel, RecordedReply, recorded_reply, variant_of
 from .free_questions import FREE_QUESTION, free_message, text_alone
 
@@ -54,11 +48,9 @@ class FindItLocalModel(FindItModel):
         self, like: str | None = None, model_path: str | None = None, **settings: Any
     ) -> None:
         super().__init__()
-        known, checkpoint = row_to_run(like, model_path, settings.get("space"))
-        refuse_missing(checkpoint)
-        self._runner = load_local(checkpoint, known, validate(RunSettings, settings))
+        self._client = load_local_client(like, model_path, **settings)
         self._lock = threading.RLock()
-        get_logger("FindIt").info("FindIt: %s", self._runner)
+        get_logger("FindIt").info("FindIt: %s", self._client.runner)
 
     @classmethod
     def describe(
@@ -76,9 +68,8 @@ class FindItLocalModel(FindItModel):
         """Add the device and the hub's revision; the model is not loaded."""
         return local_on_this_machine(answering, **arguments)
 
-    def cancelled_by(self, is_stopped: Callable[[], bool]) -> None:
-        """Generate no further token once ``is_stopped`` returns true."""
-        self._runner.cancelled_by(is_stopped)
+    def client(self) -> ModelClient:
+        return self._client
 
     def generate(self, message: Any, dataset: str | None = None) -> RecordedReply | str:
         """Return the reply to a message in any form that VLMEvalKit has for it."""
@@ -91,43 +82,13 @@ class FindItLocalModel(FindItModel):
         self, message: HostMessage, dataset: str | None = None
     ) -> RecordedReply | str:
         """Return the reply to one message: to a question that is not FindIt's, its text alone."""
-        if dataset is not None and variant_of(dataset) is not None:
-            return self.generate_batch([message], dataset)[0]
-        asked = [free_message(message)]
-        (reply,) = self._replies(self._runner.answer_batch, asked, FREE_QUESTION, {})
-        return text_alone(answer_from(reply))
-
-    def generate_batch(
-        self, messages: Sequence[HostMessage], dataset: str, **how: Any
-    ) -> list[RecordedReply]:
-        """Return the replies to a batch of messages.
-
-        With a true ``logprobs`` they record those of their tokens; ``seeds`` are of each message's
-        random numbers, if the model samples.
-        """
-        asked = [*map(from_host_message, messages)]
-        return self._replies(self._runner.answer_batch, asked, parse(dataset), how)
-
-    def generate_variants(
-        self, messages: Sequence[HostMessage], dataset: str, **how: Any
-    ) -> list[RecordedReply]:
-        """Return the replies to messages over the same images, which are prefilled once.
-
-        ``dataset`` is any of their names: they have images and frames in common.
-        """
-        asked = [*map(from_host_message, messages)]
-        return self._replies(self._runner.answer_variants, asked, parse(dataset), how)
-
-    def _replies(
-        self,
-        ask: Callable[..., Sequence[LocalCompletion]],
-        messages: Sequence[Message],
-        variant: DatasetVariant,
-        how: Mapping[str, Any],
-    ) -> list[RecordedReply]:
+        variant = variant_of(dataset)
+        is_free = variant is None
+        asked = free_message(message) if is_free else from_host_message(message)
         with self._lock:
-            answers = ask(messages, variant, **how)
-            return [recorded_reply(answer.text, answer.recorded) for answer in answers]
+            (answer,) = self._client.runner.answer_batch([asked], variant or FREE_QUESTION)
+        reply = recorded_reply(answer.text, answer.recorded)
+        return text_alone(answer_from(reply)) if is_free else reply
 
 
 def local_maker(row: ModelRow, checkpoint: str) -> Maker:

@@ -12,7 +12,7 @@ from vlmeval.dataset import DATASET_CLASSES, SUPPORTED_DATASETS
 from vlmeval.dataset.video_dataset_config import supported_video_datasets
 
 from ..core import suggestion
-from ..engine import Deployment, MadeByHost
+from ..engine import Deployment, InProcess
 from ..storage import check_model_name, is_users_table
 from .inference import prepare_run
 from .local import make_known
@@ -58,7 +58,7 @@ def check_datasets(names: Iterable[str]) -> None:
 def add_model(deployment: Deployment) -> None:
     """Make a model of a command line known: what VLMEvalKit makes, by VLMEvalKit's class."""
     name = deployment.name
-    if not isinstance(deployment, MadeByHost):
+    if not isinstance(deployment, InProcess):
         ASKED[name] = deployment
         return
     entry = deployment.entry

@@ -12,7 +12,7 @@ from types import ModuleType
 from typing import Any
 
 from ..core import RESULTS_VARIABLE, Runner, make_logs_printable
-from ..engine import Deployment
+from ..engine import Deployment, InProcess
 from .model_registration import register_models
 
 
@@ -75,7 +75,7 @@ def register() -> None:
     register_tools(vlmeval.tools)
 
 
-def made_in_vlmevalkit(deployment: Deployment) -> Deployment:
+def made_in_vlmevalkit(deployment: Deployment) -> InProcess:
     """Return a model as VLMEvalKit makes it; ImportError if VLMEvalKit is not installed."""
     register()
     from .vlmevalkit_backends import VLMEvalKitModel

@@ -17,6 +17,7 @@ from ..engine import (
     Backend,
     Deployment,
     InVLMEvalKit,
+    Loader,
     LocalBackend,
     ThreadedBackend,
     refuse_headers,
@@ -38,7 +39,7 @@ from .model_registration import register_models
 
 @dataclass(frozen=True, eq=False)
 class VLMEvalKitModel(InVLMEvalKit):
-    """A model that VLMEvalKit makes, FindIt's among them; VLMEvalKit is imported."""
+    """A model that VLMEvalKit makes; its runner makes FindIt's, too. VLMEvalKit is imported."""
 
     # What it is, if VLMEvalKit passes an object: not what its name would be
     passed: Entry | None = None
@@ -46,12 +47,7 @@ class VLMEvalKitModel(InVLMEvalKit):
     def check(self) -> None:
         from vlmeval.config import supported_VLM
 
-        from .local import make_known
-
         entry = self.entry
-        if entry.checkpoint is not None:
-            stated = entry.space is not None
-            make_known(entry.name, entry.checkpoint, entry.like, space_stated=stated)
         if entry.name not in supported_VLM:
             near = suggestion(entry.name, supported_VLM)
             raise ValueError(f"{entry.where}VLMEvalKit has no model {entry.name!r}{near}")
@@ -103,15 +99,14 @@ class VLMEvalKitModel(InVLMEvalKit):
     def ready(self) -> VLMEvalKitModel:
         return self
 
-    def backend(self) -> Backend:
-        made = self.made
-        calls = self.asking.calls
-        load = partial(load_model, self.name, {**made.arguments, **self.entry.resources})
-        if self.asking.on_ray:
-            from ..engine import RayBackend
+    @property
+    def loader(self) -> Loader:
+        return partial(load_model, self.name, {**self.made.arguments, **self.entry.resources})
 
-            return RayBackend(load, calls)
-        return ThreadedBackend(load, calls.threads) if made.is_api else LocalBackend(load)
+    def backend(self) -> Backend:
+        if self.made.is_api:
+            return ThreadedBackend(self.loader, self.asking.calls.threads)
+        return LocalBackend(self.loader)
 
 
 def load_model(name: str, arguments: Mapping[str, Any]) -> ModelClient:

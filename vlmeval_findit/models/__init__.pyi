@@ -43,6 +43,7 @@ from .model_client import (
     HostMessage as HostMessage,
     to_host_message as to_host_message,
     from_host_message as from_host_message,
+    TimedClient as TimedClient,
     GenerateClient as GenerateClient,
     answer_from as answer_from,
     Stopwatch as Stopwatch,
@@ -99,6 +100,11 @@ from .local.local_runner import (
     load_local as load_local,
     ProcessorMissingError as ProcessorMissingError,
     encode_as_shown as encode_as_shown,
+)
+
+from .local.local_client import (
+    LocalClient as LocalClient,
+    load_local_client as load_local_client,
 )
 
 from .local.run_plan import (

@@ -1,8 +1,7 @@
-"""Adapter from a batch of messages to what a model object can do.
+"""Models of this process as clients: errors become failed answers, and times are taken.
 
-A model may answer several messages at once, in two ways; others get them one by one. Errors become
-failed answers: one bad image must not end a sweep. A stopwatch says how long a model
-takes, and what it uses of this machine.
+One bad image must not end a sweep. A stopwatch says how long a model takes, and what it uses of
+this machine.
 """
 
 from __future__ import annotations
@@ -10,7 +9,8 @@ from __future__ import annotations
 import logging
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..core import error_line, quoted_line
@@ -18,7 +18,6 @@ from ..protocol import (
     Batch,
     CallResult,
     CallTime,
-    Cancellable,
     Message,
     Part,
     PartKind,
@@ -106,40 +105,45 @@ def from_host_message(host: Sequence[Mapping[str, Any]]) -> Message:
     )
 
 
-class GenerateClient:
-    """A model object of VLMEvalKit's kind.
+class TimedClient(ABC):
+    """A model of this process, or behind an object of it, and what it takes.
 
-    It must have ``generate(message=, dataset=)``. If present, ``generate_variants`` gets messages
-    over the same images and ``generate_batch`` those of a dataset variant; both take
-    ``logprobs=True`` to record log-probabilities and ``seeds=`` to sample by. A true
-    ``takes_system`` says that it gets the system text with each message; others have it since they
-    were made.
+    Exceptions are failed calls. Messages that fail together are asked one at a time.
 
     Args:
-        model: the object.
         runs_here: it computes in this process; False: it asks a service.
     """
 
-    def __init__(self, model: Any, *, runs_here: bool = True) -> None:
-        self._model = model
+    def __init__(self, *, runs_here: bool = True) -> None:
         self._runs_here = runs_here
         self._warned = False
         # A service may fail for a while; what computes here fails for good.
         self._first = FirstFailures() if runs_here else None
 
+    @property
+    def called(self) -> str:
+        """Its name in messages."""
+        return type(self).__name__
+
+    @abstractmethod
+    def replies(self, batch: Batch) -> Sequence[CallResult]:
+        """Return the answers to messages that it answers together; they are timed here."""
+
+    @abstractmethod
+    def answers_together(self, *, shares_images: bool) -> bool: ...
+
     def ask(self, batch: Batch) -> list[CallResult]:
         answers = self._answers(batch)
-        name = type(self._model).__name__
         for answer in answers:
             if answer.error is not None and answer.extra is None:
                 # Models that record failures, as FindIt's do, also log them.
-                log.error("%s: a call failed: %s", name, answer.error)
+                log.error("%s: a call failed: %s", self.called, answer.error)
         answered = [answer for answer in answers if answer.error is None]
         if batch.logprobs and answered and not self._warned:
             self._warned = not any("logprobs" in answer.record for answer in answered)
             if self._warned:
                 why = "%s records no log-probabilities: its replies are stored without them"
-                log.warning(why, name)
+                log.warning(why, self.called)
         return self._ended(batch, answers)
 
     def _ended(self, batch: Batch, answers: list[CallResult]) -> list[CallResult]:
@@ -158,45 +162,21 @@ class GenerateClient:
 
     def _answers(self, batch: Batch) -> list[CallResult]:
         if len(batch.messages) > 1 and self.answers_together(shares_images=batch.shares_images):
-            answers = self._at_once(batch, shares_images=batch.shares_images)
+            answers = self._timed(batch)
             # What a model recorded of a message is about it, and would be the same of it alone.
             if any(answer.error is None or answer.extra is not None for answer in answers):
                 return answers
             why = answers[0].error
             log.warning("%d messages at once failed (%s): one at a time", len(answers), why)
-        return [self._answer(single) for single in batch.single()]
+        singles = (single._replace(shares_images=False) for single in batch.single())
+        return [self._timed(single)[0] for single in singles]
 
-    def cancelled_by(self, told: Callable[[], bool]) -> None:
-        if isinstance(self._model, Cancellable):
-            self._model.cancelled_by(told)
-
-    def answers_together(self, *, shares_images: bool) -> bool:
-        return hasattr(self._model, "generate_variants" if shares_images else "generate_batch")
-
-    def _answer(self, single: Batch) -> CallResult:
-        if (single.logprobs or single.seeds) and self.answers_together(shares_images=False):
-            return self._at_once(single, shares_images=False)[0]
-        (message,), (variant,) = single.messages, single.variants
-        arguments = {"message": self._host_message(message), "dataset": variant.name}
-        return self._timed(lambda: [self._model.generate(**arguments)], 1)[0]
-
-    def _at_once(self, batch: Batch, *, shares_images: bool) -> list[CallResult]:
-        ask = self._model.generate_variants if shares_images else self._model.generate_batch
-        messages = [self._host_message(message) for message in batch.messages]
-        more: dict[str, Any] = {"logprobs": True} if batch.logprobs else {}
-        more |= {"seeds": batch.seeds} if batch.seeds else {}
-        return self._timed(lambda: ask(messages, batch.variants[0].name, **more), len(messages))
-
-    def _host_message(self, message: Message) -> HostMessage:
-        if not getattr(self._model, "takes_system", False):
-            _, message = split_system(message)
-        return to_host_message(message)
-
-    def _timed(self, ask: Callable[[], Sequence[Any]], count: int) -> list[CallResult]:
+    def _timed(self, batch: Batch) -> list[CallResult]:
         """Return timed answers; an exception fails all of them."""
+        count = len(batch.messages)
         watch = Stopwatch(runs_here=self._runs_here)
         try:
-            answers = [answer_from(reply) for reply in ask()]
+            answers = list(self.replies(batch))
             if len(answers) != count:
                 # Whose replies they are is not known.
                 raise ValueError(f"the model returned {len(answers)} replies to {count} messages")
@@ -204,6 +184,32 @@ class GenerateClient:
             answers = [CallResult("", error=error_line(error))] * count
         taken = watch.call_time(count)
         return [answer._replace(seconds=taken.seconds or 0.0, time=taken) for answer in answers]
+
+
+class GenerateClient(TimedClient):
+    """A model object of VLMEvalKit's kind: it has ``generate(message=, dataset=)``.
+
+    A true ``takes_system`` says that it gets the system text with each message; others have it
+    since they were made.
+    """
+
+    def __init__(self, model: Any, *, runs_here: bool = True) -> None:
+        super().__init__(runs_here=runs_here)
+        self._model = model
+
+    @property
+    def called(self) -> str:
+        return type(self._model).__name__
+
+    def answers_together(self, *, shares_images: bool) -> bool:
+        return False
+
+    def replies(self, batch: Batch) -> list[CallResult]:
+        (message,), (variant,) = batch.messages, batch.variants
+        if not getattr(self._model, "takes_system", False):
+            _, message = split_system(message)
+        host_message = to_host_message(message)
+        return [answer_from(self._model.generate(message=host_message, dataset=variant.name))]
 
 
 def _images(message: Message) -> tuple[str, ...]:

@@ -15,11 +15,13 @@ from pathlib import Path
 from ..benchmarks import parse
 from ..core import refuse_duplicates
 from ..engine import (
+    OF_ONE_RUN,
     CancelToken,
     Cell,
     CellBuilder,
     Deployment,
     Engine,
+    InProcess,
     ItemSizes,
     Journal,
     JournalView,
@@ -117,7 +119,8 @@ def _ask(
     folder.mkdir(parents=True, exist_ok=True)
     clean_up(folder)
     with Journal(RunFiles(output.path).calls) as journal:
-        engine = Engine(ItemSizes(), watcher, cancel, lambda: journal)
+        sizes = OF_ONE_RUN if isinstance(deployment, InProcess) else ItemSizes()
+        engine = Engine(sizes, watcher, cancel, lambda: journal)
         merge_predictions(output, journal, engine.digests)
         results = engine.run_model(deployment, [output])
         _warn_of_failures(output, results, journal)

@@ -1,0 +1,66 @@
+"""Local models as the engine asks them."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import Any
+
+from ...core import quoted_line, validate
+from ...protocol import Batch, CallResult, refused_if_it_quotes
+from ..checkpoint_row import row_to_run
+from ..model_client import TimedClient
+from .local_runner import LocalCompletion, LocalRunner, load_local
+from .run_plan import RunSettings
+
+log = logging.getLogger(__name__)
+
+
+class LocalClient(TimedClient):
+    """A model on this machine; what it generates can be cancelled."""
+
+    def __init__(self, runner: LocalRunner) -> None:
+        super().__init__()
+        self.runner = runner
+
+    def cancelled_by(self, told: Callable[[], bool]) -> None:
+        self.runner.cancelled_by(told)
+
+    def answers_together(self, *, shares_images: bool) -> bool:
+        return True
+
+    def replies(self, batch: Batch) -> list[CallResult]:
+        runner = self.runner
+        answer = runner.answer_variants if batch.shares_images else runner.answer_batch
+        # Variants of one image have its processing in common.
+        variant = batch.variants[0]
+        answered = answer(batch.messages, variant, logprobs=batch.logprobs, seeds=batch.seeds)
+        return [*map(_result, answered)]
+
+
+def _result(answered: LocalCompletion) -> CallResult:
+    extra = answered.recorded.as_json()
+    error = answered.recorded.call.get("error")
+    if error is not None:
+        return CallResult("", extra, quoted_line(str(error), 500))
+    return refused_if_it_quotes(CallResult(answered.text, extra))
+
+
+def load_local_client(
+    like: str | None = None, model_path: str | None = None, **settings: Any
+) -> LocalClient:
+    """Load a model of this machine.
+
+    Args:
+        like: a row of the model table (default: the row that the checkpoint's files decide for).
+        model_path: a folder or an identifier (default: the first checkpoint of the row).
+        settings: the fields of :class:`.RunSettings`.
+
+    Raises:
+        ValueError: an unknown row or setting, or no row is known to fit the checkpoint.
+        OSError: the checkpoint does not exist.
+    """
+    row, checkpoint = row_to_run(like, model_path, settings.get("space"))
+    runner = load_local(checkpoint, row, validate(RunSettings, settings))
+    log.info("FindIt: %s", runner)
+    return LocalClient(runner)
