@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,11 +11,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vlmeval_findit.analysis import estimate_wrong, reviews_by_table, summarise_reviews
-from vlmeval_findit.protocol import Answer, AuditRecord, Review, Reviews, ReviewVerdict, RowChoice
+from vlmeval_findit.protocol import (
+    Answer,
+    AuditRecord,
+    Review,
+    Reviews,
+    ReviewVerdict,
+    RowChoice,
+    rows_drawn_from,
+)
 from vlmeval_findit.statistics import cohens_kappa
 
 TABLE = f"sha256:{64 * 'a'}"
-AUDIT = AuditRecord(TABLE, rows=1000, listed=tuple(range(100)), unlisted=900, seed=0, voters=("m",))
+AUDIT = AuditRecord(
+    TABLE, 1000, tuple(range(100)), unlisted=900, seed=0, voters=("m",), judged="0-999"
+)
 
 
 def review(index: int, verdict: str, drawn: str = "listed", **others: Any) -> Review:
@@ -163,12 +174,12 @@ def test_without_an_audit_there_is_only_a_share() -> None:
     wrong = estimate_wrong(Reviews(random))
     assert wrong is not None
     assert wrong.total is None
-    assert wrong.why_no_total.startswith("no line of the file says which rows")
+    assert wrong.why_no_total == "no record of an audit says from which rows"
 
 
 def test_rows_that_any_audit_listed_are_listed() -> None:
     """A second page, made with the reviews of the first, may list other rows."""
-    second = AuditRecord(TABLE, 1000, (*range(50), 500, 501), 948, 1, ("m",))
+    second = AuditRecord(TABLE, 1000, (*range(50), 500, 501), 948, 1, ("m",), judged="0-999")
     random = judged(2, 8, "random", first=500)  # 500 and 501 are wrong
     wrong = estimate_wrong(Reviews(tuple(random), (AUDIT, second)))
     assert wrong is not None
@@ -178,10 +189,45 @@ def test_rows_that_any_audit_listed_are_listed() -> None:
     assert (wrong.total.value, wrong.total.low) == (2, 2)
 
 
-def test_audits_of_other_rows_are_not_put_together() -> None:
+# A second audit, and how the reason begins that nothing follows for all rows
+OTHER_ROWS = {
+    "fewer": (
+        AuditRecord(TABLE, 100, (1,), 99, 1, ("m",), judged="0-99"),
+        "the random rows were drawn from 100 and 1,000 rows",
+    ),
+    "as many, without a common one": (
+        AuditRecord(TABLE, 1000, (1000,), 999, 1, ("m",), judged="1000-1999"),
+        "the random rows were drawn from different 1,000 rows",
+    ),
+    "as many, all but one the same": (
+        AuditRecord(TABLE, 1000, (1,), 999, 1, ("m",), judged="1-1000"),
+        "the random rows were drawn from different 1,000 rows",
+    ),
+    "as many, not recorded which": (
+        AuditRecord(TABLE, 1000, (1,), 999, 1, ("m",)),
+        "of several audits it is not recorded whether they judged the same rows",
+    ),
+}
+
+
+@pytest.mark.parametrize("second", OTHER_ROWS)
+def test_audits_of_other_rows_are_not_put_together(second: str) -> None:
     random = tuple(judged(1, 9, "random", first=500))
-    part = AuditRecord(TABLE, 100, (1,), 99, 1, ("m",))
-    wrong = estimate_wrong(Reviews(random, (AUDIT, part)))
-    assert wrong is not None
-    assert wrong.total is None
-    assert wrong.why_no_total.startswith("the random rows were drawn from 100 and 1,000 rows")
+    audit, why = OTHER_ROWS[second]
+    for audits in ((AUDIT, audit), (audit, AUDIT)):
+        wrong = estimate_wrong(Reviews(random, audits))
+        assert wrong is not None
+        assert wrong.total is None
+        assert wrong.why_no_total.startswith(why)
+        drawn_from = rows_drawn_from(audits)
+        assert (drawn_from.number, drawn_from.number_in(range(1000))) == (None, None)
+
+
+def test_random_rows_of_a_run_stand_for_its_unlisted_rows() -> None:
+    """Whether an audit records its rows or not; a run of other rows has none of them."""
+    for audit in (AUDIT, replace(AUDIT, judged="")):
+        drawn_from = rows_drawn_from((audit,))
+        assert drawn_from.number == 900
+        assert drawn_from.number_in(range(1000)) == 900
+        assert drawn_from.number_in(range(50, 150)) == 50
+    assert rows_drawn_from((AUDIT,)).number_in(range(1500, 1600)) == 0

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import json
+import shutil
 import webbrowser
 from pathlib import Path
 
 import numpy as np
 import pytest
 from scored_runs import CallResult, World, failing, query, speaking
+from toy_benchmark import guessing, letters
 
+import vlmeval_findit as findit
 from vlmeval_findit.analysis import compare_runs
 from vlmeval_findit.benchmarks.findit import FindItQuery
 from vlmeval_findit.cli import main
 from vlmeval_findit.protocol import FAILED_ANSWER
 from vlmeval_findit.statistics import TOO_FEW_IMAGES, WHICH_IMAGES_COUNT
+
+__all__ = ["letters"]
 
 JSON = "FindIt_Pascal_xyxy_json_bbox_2d"
 TEXT = "FindIt_Pascal_xyxy_text"
@@ -116,6 +121,67 @@ def test_folders_are_paired_by_dataset(world: World, capsys: pytest.CaptureFixtu
     _moved(world, "One")
     assert main(["compare", *folders]) == 2
     assert "are both of Pascal: name the file" in capsys.readouterr().err
+
+
+def test_each_row_of_folders_has_its_models_and_its_metric(
+    letters: World, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Two models change places between benchmarks, and a third meets one of them."""
+    letters.table("PhraseCut", [query(i, f"{i}.jpg") for i in range(6)])
+    sides = {"a": ("One", "Other", "One"), "b": ("Other", "One", "Third")}
+    names = (TEXT, "Letters_Zoo_plain", CUT)
+    for folder, models in sides.items():
+        for model, name in zip(models, names, strict=True):
+            answer = guessing(0.7) if name.startswith("Letters") else speaking(name, 0.6, 20.0)
+            letters.predict(model, name, answer, folder=folder)
+    out = letters.folder / "o.json"
+    folders = [str(letters.runs / side) for side in sides]
+    assert main(["compare", *folders, "--json", str(out)]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    titles = [line for line in lines if line.startswith("A: ")]
+    assert titles == [
+        "A: One; B: Other. F1@0.5.",
+        "A: One; B: Third. F1@0.5.",
+        "A: Other; B: One. Accuracy.",
+    ]
+    written = {each["a"]["dataset"]: each for each in json.loads(out.read_text())}
+    for title, dataset, name in zip(
+        titles, ("Pascal", "PhraseCut", "Zoo"), (TEXT, CUT, "Letters_Zoo_plain"), strict=True
+    ):
+        below = lines[lines.index(title) :]
+        row = next(line for line in below if line.startswith(f"{dataset} "))
+        of_pair = written[name]
+        assert title.startswith(f"A: {of_pair['a']['model']}; B: {of_pair['b']['model']}.")
+        values = of_pair["metrics"]["rows"][0]
+        assert row.split()[1:3] == [f"{values['A']:.1f}", f"{values['B']:.1f}"]
+
+
+@pytest.mark.parametrize("way", ["itself", "link", "copy", "another model"])
+def test_equal_replies_are_said_to_be_equal(
+    way: str, world: World, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = world.run("One", JSON, speaking(JSON, 0.7))
+    other = run.path
+    if way == "another model":
+        other = world.run("Two", JSON, speaking(JSON, 0.7)).path
+    elif way != "itself":
+        folder = world.folder / way
+        folder.mkdir()
+        for file in world.runs.glob("One*"):
+            (folder / file.name).symlink_to(file) if way == "link" else shutil.copy(file, folder)
+        other = folder / run.path.name
+    assert main(["compare", str(run.path), str(other)]) == 0
+    shown = capsys.readouterr().out
+    table = findit.compare(run.path, other)
+    if way == "another model":
+        assert "A and B are two runs, and every reply is equal." in shown
+        assert table["p"].notna().all()
+        return
+    assert "A and B are the same run: every reply is equal." in shown
+    assert "+0.0 -" not in shown
+    assert "–: A and B are the same run: every reply is equal." in shown
+    assert set(table["A - B"]) == {0.0}
+    assert table[["A - B low", "A - B high", "p"]].isna().all(axis=None)
 
 
 @pytest.mark.parametrize(

@@ -302,7 +302,10 @@ PLACES: Mapping[str, Place] = {
         {
             **with_another({}, table=HASH, listed=[0, 3], voters=["ef56ab78"], models=["Other"]),
             # They have to add up
-            **dict.fromkeys(("rows", "unlisted"), ({}, {"rows": 12, "unlisted": 10})),
+            **dict.fromkeys(
+                ("rows", "unlisted", "judged"),
+                ({}, {"rows": 12, "unlisted": 10, "judged": "0-11"}),
+            ),
         },
         lambda audit: reviewed({}, audit),
         {"seed": ("it draws the same rows again: audit --seed", 8)},

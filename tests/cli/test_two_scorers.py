@@ -20,7 +20,7 @@ import vlmeval_findit as findit
 from vlmeval_findit.cli import main, watch_checkpoints
 from vlmeval_findit.core import command
 from vlmeval_findit.export import TARGETS
-from vlmeval_findit.leaderboard import group_comparable, learning_curves, of_one_scorer
+from vlmeval_findit.leaderboard import group_comparable, of_one_scorer
 from vlmeval_findit.reproduction import compare_reproductions
 from vlmeval_findit.scoring import Run, scored_run, versions_now
 from vlmeval_findit.storage import MORE_SAMPLES, RunFiles
@@ -101,10 +101,6 @@ def _watch(*paths: Path) -> None:
     watch_checkpoints._print_curves("M", Path("outputs"), None, set())
 
 
-def _curve(*paths: Path) -> None:
-    learning_curves(scored_run.load_runs([Path("outputs")]))
-
-
 def _samples(first: Path, second: Path) -> None:
     """Print the samples of a run, of which the second is another model's answers."""
     folder = first.parent / MORE_SAMPLES / "2"
@@ -142,8 +138,7 @@ READERS: Mapping[str, Mapping[str, Callable[[Path, Path], None]]] = {
         "findit.load_scores": lambda *_: print(findit.load_scores("outputs")),
         "findit.load_runs": lambda *_: print(findit.load_runs("outputs")),
     },
-    # A single checkpoint
-    "api.trainers": {"learning curves": _curve},
+    "api.trainers": {},  # A single checkpoint
     "cli.reproduce": {"reproduce --against": _reproductions},
 }
 NAMES = {name: read for reads in READERS.values() for name, read in reads.items()}

@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
+from review_files import Reviewer
 from scored_runs import World, failing, query, speaking
 from simulated_trainings import claims_of, simulated_runs
 
-from vlmeval_findit.analysis import StatisticsError, compare_runs, run_intervals
-from vlmeval_findit.leaderboard import curve_table, learning_curves
-from vlmeval_findit.scoring import Run
+from vlmeval_findit.analysis import compare_runs, run_intervals
+from vlmeval_findit.leaderboard import (
+    LearningCurve,
+    curve_table,
+    group_comparable,
+    learning_curves,
+    make_board,
+)
+from vlmeval_findit.protocol import Answer, Identity, Reviews, ReviewVerdict
+from vlmeval_findit.scoring import Run, load_runs, reviewed_runs
 from vlmeval_findit.statistics import ALPHA, BestOf, alpha_share, corrected_for_pairs
 
 __all__ = ["simulated_runs"]
@@ -19,6 +29,10 @@ __all__ = ["simulated_runs"]
 JSON = "FindIt_Pascal_xyxy_json_bbox_2d"
 TEXT = "FindIt_Pascal_xyxy_text"
 METRIC = "F1@0.5 (failed calls as misses)"
+
+
+def curves_of(runs: Sequence[Run]) -> list[LearningCurve]:
+    return learning_curves(group_comparable(runs)[0])
 
 
 def checkpoints(world: World, chances: dict[int, float], name: str = JSON) -> list[Run]:
@@ -31,7 +45,7 @@ def checkpoints(world: World, chances: dict[int, float], name: str = JSON) -> li
 def test_the_best_is_compared_with_every_other_checkpoint(world: World) -> None:
     world.table("Pascal", [query(index, f"{index}.jpg") for index in range(40)])
     runs = checkpoints(world, {20: 0.5, 3: 0.1, 100: 0.95})
-    (curve,) = learning_curves([*runs, world.run("Other", JSON, speaking(JSON, 1.0))])
+    (curve,) = curves_of([*runs, world.run("Other", JSON, speaking(JSON, 1.0))])
     assert [point.step for point in curve.points] == [3, 20, 100]
     assert (curve.name, curve.dataset, curve.best.step) == ("ft", JSON, 100)
     for point in curve.points[:2]:
@@ -50,7 +64,7 @@ def test_the_best_is_compared_with_every_other_checkpoint(world: World) -> None:
 
 
 def test_of_equal_checkpoints_the_first_is_best(world: World) -> None:
-    (curve,) = learning_curves(checkpoints(world, {2: 0.6, 1: 0.6, 4: 0.6, 3: 0.6}))
+    (curve,) = curves_of(checkpoints(world, {2: 0.6, 1: 0.6, 4: 0.6, 3: 0.6}))
     assert curve.best.step == 1
     assert curve.verdict.endswith("not significantly better than step 2, 3, 4")
     rows = [{field.name: cell for field, cell in row} for row in curve_table(curve).cells()]
@@ -62,15 +76,62 @@ def test_a_curve_a_training_dataset_and_format(world: World) -> None:
     """Failed calls count as misses."""
     runs = [*checkpoints(world, {1: 0.5}), world.run("ft-step-2", JSON, failing)]
     runs += [*checkpoints(world, {1: 0.5}, TEXT), world.run("ft-2-step-1", JSON, speaking(JSON, 1))]
-    curves = learning_curves(runs)
+    curves = curves_of(runs)
     names = [(curve.name, curve.dataset) for curve in curves]
     assert names == [("ft", JSON), ("ft", TEXT), ("ft-2", JSON)]
     assert curves[0].best.step == 1
     assert curves[0].points[1].value == 0
     assert curves[1].verdict.endswith("the only checkpoint")
     short = world.run("ft-step-3", JSON, speaking(JSON, 0.4), rows=3)
-    with pytest.raises(StatisticsError, match="only runs over the same rows"):
-        learning_curves([*runs, short])
+    assert [curve.name for curve in curves_of([*runs, short])] == names_of(curves)
+    assert all(point.step != 3 for curve in curves_of([*runs, short]) for point in curve.points)
+
+
+def names_of(curves: Sequence[LearningCurve]) -> list[str]:
+    return [curve.name for curve in curves]
+
+
+@pytest.mark.parametrize("first", ["a", "z"])
+def test_of_two_runs_of_a_checkpoint_the_boards_is_drawn(world: World, first: str) -> None:
+    """Whatever their folders are called: the newer, or neither if they contradict each other."""
+
+    second = "z" if first == "a" else "a"
+    for step, chance in ((1, 0.2), (2, 0.9)):
+        world.predict(f"ft-step-{step}", JSON, speaking(JSON, chance), folder="m")
+    older, newer = "2026-01-01T00:00:00+00:00", "2026-02-01T00:00:00+00:00"
+    for folder, when, chance in ((first, older, 0.1), (second, newer, 0.5)):
+        change = partial(_asked_at, when)
+        world.predict("ft-step-3", JSON, speaking(JSON, chance), folder=folder, change=change)
+    runs = load_runs([world.runs])
+    (curve,) = curves_of(runs)
+    board = make_board(runs)
+    drawn = {point.run.model: point.run.path for point in curve.points}
+    assert drawn == {row.run.model: row.run.path for row in board.runs}
+    assert drawn["ft-step-3"].parent.name == second
+
+
+def _asked_at(when: str, run: Identity) -> Identity:
+    return replace(run, asked_at=when)
+
+
+def test_a_curve_with_reviews_is_beside_that_as_labelled(world: World) -> None:
+    runs = checkpoints(world, {1: 0.3, 2: 0.6})
+    before = {curve.dataset: curve for curve in curves_of(runs)}
+    reviewer = Reviewer(JSON)
+    reviews = [
+        reviewer.review(index, ReviewVerdict.EDITED, Answer(((5.0, 65.0, 45.0, 95.0),)))
+        for index in range(4)
+    ]
+    runs += reviewed_runs(runs, Reviews(tuple(reviews))).runs
+    curves = {curve.dataset: curve for curve in curves_of(runs)}
+    assert len(curves) == 2
+    for dataset, curve in before.items():
+        assert curves[dataset].points == curve.points, "no review changes what is as labelled"
+    names = {run.dataset_name for run in runs}
+    assert {*curves} == names
+    for name, curve in curves.items():
+        values = {run.path: run.value(curve.metric) for run in runs if run.dataset_name == name}
+        assert {point.run.path: point.value for point in curve.points} == values
 
 
 # --- how often a claim is false -------------------------------------------------------------------
@@ -125,10 +186,10 @@ def _with_one_more(groups: tuple[int, ...]) -> Iterator[tuple[int, tuple[int, ..
 def test_the_datasets_of_a_training_share_the_5_percent(world: World) -> None:
     world.table("Pascal", [query(index, f"{index}.jpg") for index in range(40)])
     chances = {1: 0.5, 2: 0.8}
-    (alone,) = learning_curves(checkpoints(world, chances))
+    (alone,) = curves_of(checkpoints(world, chances))
     both = checkpoints(world, chances) + checkpoints(world, chances, TEXT)
     other = world.run("other-step-1", TEXT, speaking(TEXT, 0.4))
-    first, *_ = learning_curves([*both, other])
+    first, *_ = curves_of([*both, other])
     one, half = (curve.points[0].to_best for curve in (alone, first))
     assert one is not None
     assert half is not None

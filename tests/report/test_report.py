@@ -18,7 +18,7 @@ from scored_runs import HEIGHT, WIDTH, World, failing, grid, query, saying, spea
 from vlmeval_findit.benchmarks.findit import IOU_THRESHOLDS, box_roles, threshold_curve
 from vlmeval_findit.core import printable, shorten
 from vlmeval_findit.data import load_dataset
-from vlmeval_findit.leaderboard import learning_curves, make_board
+from vlmeval_findit.leaderboard import group_comparable, learning_curves, make_board
 from vlmeval_findit.protocol import Better, Metric, Role
 from vlmeval_findit.report import (
     FormatCell,
@@ -127,7 +127,7 @@ def test_a_heat_map_has_a_title_and_cell_texts(
 
 def test_a_training_is_drawn_by_step_and_its_best_named(world: World) -> None:
     runs = [world.run(f"ft-step-{n}", JSON, speaking(JSON, c)) for n, c in ((30, 0.9), (4, 0.2))]
-    curves = learning_curves(runs)
+    curves = learning_curves(group_comparable(runs)[0])
     spec = learning_chart(curves)
     points = spec["data"]["values"]
     assert [(point["step"], point["best"]) for point in points] == [(4, False), (30, True)]

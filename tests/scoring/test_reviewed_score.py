@@ -184,9 +184,9 @@ def test_random_rows_stand_for_the_rows_that_were_not_listed(world: World) -> No
     assert run.reviews is not None
     assert (run.reviews.random, run.reviews.unlisted, run.reviews.not_reviewed) == (2, 10, 1)
     # As labelled it finds nothing; as reviewed, one listed row, and half of ten.
-    assert run.sums["tp"] == 2
+    assert run.sums["tp"] == 1 + 5
     loaded = load_run(write_score(run, path).provenance)
-    assert loaded.sums["tp"] == 1 + 5
+    assert loaded.sums == run.sums
     assert loaded.sums["n_gt"] == 1 + 2 + 5 * 1 + 5 * 2
     assert loaded.metric_values == run.metric_values
     assert run.metric_values["Recall"] == pytest.approx(100 * 6 / 18)
@@ -247,8 +247,9 @@ def test_random_rows_of_an_unknown_list_stand_for_themselves(world: World) -> No
     review = reviewer.review(5, ReviewVerdict.MODEL, Answer((ELSEWHERE,)), drawn=RowChoice.RANDOM)
     run = scored(world.predict("Misplaced", NAME, misplaced), review)
     assert run.reviews is not None
-    assert run.reviews.random_rows(run.rows) is None
-    assert "it is not recorded which they were drawn from" in run.reviews.counts
+    assert run.reviews.random_rows(run.rows, run.benchmark.errors) is None
+    why = "as no record of an audit says from which rows"
+    assert f"1 random row, standing for no others, {why}" in run.reviews.counts
 
 
 # --- which rows -----------------------------------------------------------------------------------

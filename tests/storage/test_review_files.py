@@ -24,7 +24,7 @@ from vlmeval_findit.protocol import (
 from vlmeval_findit.storage import read_review_file, read_reviews, write_reviews
 
 TABLE = f"sha256:{64 * 'a'}"
-AUDIT = AuditRecord(TABLE, rows=10, listed=(3, 5), unlisted=8, seed=0, voters=("m1", "m2"))
+AUDIT = AuditRecord(TABLE, 10, (3, 5), 8, seed=0, voters=("m1", "m2"), judged="0-8, 11")
 FIRST = Review(
     table=TABLE,
     index=3,
@@ -62,7 +62,8 @@ def path(tmp_path: Path) -> Path:
 def test_a_line_is_as_the_documents_say(path: Path) -> None:
     lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
     audit = {"table": TABLE, "rows": 10, "listed": [3, 5], "unlisted": 8, "seed": 0}
-    assert lines[0] == {"format": 1, "audit": audit | {"voters": ["m1", "m2"], "models": []}}
+    audit |= {"voters": ["m1", "m2"], "models": [], "judged": "0-8, 11"}
+    assert lines[0] == {"format": 1, "audit": audit}
     assert lines[1] == {
         "format": 1,
         "table": TABLE,

@@ -10,7 +10,15 @@ from typing import Any
 
 from vlmeval_findit.benchmarks import benchmark_of
 from vlmeval_findit.data import load_dataset
-from vlmeval_findit.protocol import Answer, AuditRecord, Review, Reviews, ReviewVerdict, RowChoice
+from vlmeval_findit.protocol import (
+    Answer,
+    AuditRecord,
+    Review,
+    Reviews,
+    ReviewVerdict,
+    RowChoice,
+    as_ranges,
+)
 from vlmeval_findit.storage import table_hash, write_reviews
 
 Boxes = Sequence[tuple[float, float, float, float]]
@@ -68,8 +76,16 @@ class Reviewer:
     def audit(self, listed: Sequence[int], models: Sequence[str] = ()) -> AuditRecord:
         """Return the record of an audit of the whole table."""
         rows = len(self._dataset.queries)
-        unlisted = rows - len(listed)
-        return AuditRecord(self.table, rows, tuple(listed), unlisted, 7, self.voters, tuple(models))
+        return AuditRecord(
+            table=self.table,
+            rows=rows,
+            listed=tuple(listed),
+            unlisted=rows - len(listed),
+            seed=7,
+            voters=self.voters,
+            models=tuple(models),
+            judged=as_ranges(self._dataset.queries),
+        )
 
 
 def write(path: Path, *reviews: Review, audits: Sequence[AuditRecord] = ()) -> Path:

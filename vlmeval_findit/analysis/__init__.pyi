@@ -4,6 +4,8 @@ from .run_statistics import (
     HIT_SCORE as HIT_SCORE,
     estimate_run as estimate_run,
     run_intervals as run_intervals,
+    SameAnswers as SameAnswers,
+    same_answers as same_answers,
     compare_runs as compare_runs,
     paired_differences as paired_differences,
     untested_metrics as untested_metrics,

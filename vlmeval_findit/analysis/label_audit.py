@@ -29,6 +29,7 @@ from ..protocol import (
     RowChoice,
     ScoredRow,
     SumName,
+    as_ranges,
     indices,
     settings_from,
     sum_rows,
@@ -414,6 +415,7 @@ def audit_record(
         seed=seed,
         voters=tuple(voter.run.provenance.voter for voter in audit.voters),
         models=tuple(voter.run.model for voter in audit.voters),
+        judged=as_ranges(row.index for row in audit.rows),
     )
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
-from ..protocol import Decision, Review, Reviews, ReviewVerdict, RowChoice
+from ..protocol import Decision, Review, Reviews, ReviewVerdict, RowChoice, rows_drawn_from
 from ..statistics import CONFIDENCE_LEVEL, CountEstimate, cohens_kappa, count_wrong
 
 
@@ -119,11 +119,11 @@ def estimate_wrong(reviews: Reviews) -> WrongLabels | None:
     """Estimate how many labels of a table are wrong; None where no random row was judged.
 
     Only random rows say anything of the rows that nobody judged. Listed rows count as they were
-    judged, and probabilities not at all. Of several audits a row counts as listed if any listed it:
-    the random rows of each that are left are random ones of all rows that none listed.
+    judged, and probabilities not at all. :func:`.rows_drawn_from` says what random rows stand for.
     """
     decisions = reviews.decisions()
-    listed = {index for audit in reviews.audits for index in audit.listed}
+    drawn_from = rows_drawn_from(reviews.audits)
+    listed = drawn_from.listed
     random = [
         decision
         for index, decision in decisions.items()
@@ -136,16 +136,10 @@ def estimate_wrong(reviews: Reviews) -> WrongLabels | None:
     low, high = _exact_interval(wrong, len(judged))
     listed_judged = _judged(decisions[index] for index in listed if index in decisions)
     listed_wrong = _wrong(listed_judged)
-    rows = {audit.rows for audit in reviews.audits}
     total: CountEstimate | None = None
-    why = ""
-    if not rows:
-        why = "no line of the file says which rows of this table they were drawn from"
-    elif len(rows) > 1:
-        numbers = " and ".join(f"{number:,}" for number in sorted(rows))
-        why = f"the random rows were drawn from {numbers} rows: audit the same rows"
-    else:
-        total = count_wrong(listed_wrong, wrong, len(judged), max(rows) - len(listed))
+    why = drawn_from.why_unknown
+    if drawn_from.number is not None:
+        total = count_wrong(listed_wrong, wrong, len(judged), drawn_from.number)
     return WrongLabels(
         random=len(judged),
         random_wrong=wrong,
@@ -155,7 +149,7 @@ def estimate_wrong(reviews: Reviews) -> WrongLabels | None:
         listed=len(listed),
         listed_judged=len(listed_judged),
         listed_wrong=listed_wrong,
-        rows=max(rows, default=0),
+        rows=drawn_from.rows,
         total=total,
         why_no_total=why,
     )

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from ..benchmarks.findit import NEGATIVE_SHARES, NegativeOutcome, rejections
 from ..core import suggestion
-from ..protocol import Benchmark, ErrorType, ScoredRow, Sums, rows_with_sum, sum_rows, with_events
+from ..protocol import Benchmark, ErrorType, ScoredRow, Sums, rows_with_sum, with_events
 from ..scoring import Run, score_command
 from ..statistics import (
     Difference,
@@ -24,12 +24,13 @@ from ..statistics import (
     Interval,
     clustered_sums,
     correct_by_holm,
+    estimate_all_errors,
     estimate_errors,
-    estimate_metrics,
     metric_intervals,
     paired_difference,
 )
 from .comparable_pairs import StatisticsError, check_comparable
+from .run_statistics import estimate_run
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +61,9 @@ def error_types_of(run: Run) -> list[tuple[str, ...]]:
 def errors_of(run: Run) -> tuple[ErrorCost, ...]:
     """Return the cost of each error type; the points add up to 100 minus the score.
 
+    Where few random rows stand for many, they may take away more errors of a type than there are:
+    its points are below 0 then.
+
     Raises:
         StatisticsError: the run has no rows, or was scored before events were counted.
     """
@@ -89,7 +93,10 @@ def error_estimate(run: Run) -> Estimate:
 def _estimate_points(run: Run) -> Estimate:
     analysis = run.benchmark.errors
     rows = with_events(analysis, run.rows)
-    return estimate_errors(analysis, clustered_sums(rows, run.variant.images))
+    estimate = estimate_errors(analysis, clustered_sums(rows, run.variant.images))
+    if run.random is None:
+        return estimate
+    return estimate_all_errors(estimate, analysis, run.sums_with_events, run.random)
 
 
 def compare_errors(run: Run, other: Run) -> dict[str, Difference]:
@@ -124,9 +131,13 @@ def _sums_and_points(run: Run) -> tuple[Sums, Mapping[str, float]]:
     analysis = run.benchmark.errors
     if not run.rows:
         raise StatisticsError(f"{run.path}: the run has no rows, so it has no errors")
-    rows = with_events(analysis, run.rows)
-    sums = run.sums_of_rows if rows is run.rows else sum_rows(rows)
+    sums = run.sums_with_events
     points = analysis.points(sums)
+    if run.random is not None and not 0 <= analysis.lost(sums) <= 100:
+        raise StatisticsError(
+            f"{run.files.score}: by its few random rows more is right than there is, so no errors "
+            "can be told. Review more random rows"
+        )
     if not isclose(sum(points.values()), analysis.lost(sums), abs_tol=1e-6):
         raise StatisticsError(
             f"{run.path}: its score does not record errors. Score it again: "
@@ -160,13 +171,19 @@ def errors_by_slice(run: Run, by: str) -> tuple[SliceErrors, ...]:
     error analysis' ``cuts``. The run needs its details.
 
     Raises:
-        StatisticsError: no row has this kind; the message names the nearest.
+        StatisticsError: no row has this kind; the message names the nearest. Or random rows stand
+            for others, of which only the sums are known.
     """
     analysis = run.benchmark.errors
     sums, points = _sums_and_points(run)
     kinds = {*analysis.cuts, *(kind for row in run.rows for kind in row.slices)}
     if by not in kinds:
         raise StatisticsError(f"{run.path} has no slices by {by!r}{suggestion(by, sorted(kinds))}")
+    if run.random is not None:
+        raise StatisticsError(
+            f"{run.files.score}: in this score random rows stand for others, which are in no "
+            f"{by}. Leave out --by, or name the score without reviews: {run.path}"
+        )
     by_slice: dict[str, dict[str, float]] = {}
     for row in run.rows:
         rest = dict(analysis.events(row))
@@ -204,16 +221,16 @@ class RejectionShare:
 
 def rejection_shares(run: Run) -> tuple[RejectionShare, ...]:
     """Return the share of each outcome; empty where every query has something to find."""
-    counts = rejections(run.sums_of_rows)
+    counts = rejections(run.sums)
     if not counts:
         return ()
-    sums = clustered_sums(run.rows, run.variant.images)
-    total = sum(counts.values())
-    bounds = metric_intervals(estimate_metrics(NEGATIVE_SHARES, sums))
-    return tuple(
-        RejectionShare(outcome, count, 100 * count / total, bounds[outcome.value])
-        for outcome, count in counts.items()
-    )
+    estimate = estimate_run(run, NEGATIVE_SHARES)
+    bounds = metric_intervals(estimate)
+    shares = []
+    for outcome, count in counts.items():
+        share = estimate.value(outcome.value) or 0.0
+        shares.append(RejectionShare(outcome, count, share, bounds[outcome.value]))
+    return tuple(shares)
 
 
 # --- what lenient parsing would add ---------------------------------------------------------------

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from enum import Enum
 from itertools import compress
 
 from ..protocol import Metric, failed_calls, indices
@@ -21,6 +22,7 @@ from ..statistics import (
     metric_intervals,
     paired_difference,
 )
+from ..storage import read_predictions
 from .comparable_pairs import StatisticsError, check_comparable
 
 HIT_SCORE = 50.0  # Query score, in percent, from which a query counts as a hit
@@ -44,16 +46,49 @@ def run_intervals(run: Run) -> dict[str, Interval | None]:
 # --- two runs over the same rows ------------------------------------------------------------------
 
 
+class SameAnswers(Enum):
+    """What two runs share where all of their answers are equal."""
+
+    RUN = "A and B are the same run: every reply is equal"
+    REPLIES = "A and B are two runs, and every reply is equal"
+
+
+def same_answers(run: Run, other: Run) -> SameAnswers | None:
+    """Return whether two runs are one, or have equal replies to the same rows; None: neither.
+
+    A link and a copy are the same run: they have one record of how it was asked.
+    """
+    its, others = run.provenance, other.provenance
+    if its.rows != others.rows or run.variant.board_dataset != other.variant.board_dataset:
+        return None
+    if run.model == other.model and its.predictions_sha256 == others.predictions_sha256:
+        return SameAnswers.RUN
+    replies = _replies(run)
+    return SameAnswers.REPLIES if replies and replies == _replies(other) else None
+
+
+def _replies(run: Run) -> dict[int, str]:
+    """Return the replies of a run by row; none where their file is gone, or a call failed."""
+    if run.failed or not run.path.is_file():
+        return {}
+    return {reply.index: reply.text for reply in read_predictions(run.path)}
+
+
 def compare_runs(run: Run, other: Run) -> dict[str, Difference]:
     """Subtract the metrics of ``other`` from those of ``run``: another model or another format.
 
-    A metric that either lacks is left out.
+    A metric that either lacks is left out. A run minus itself is 0, and no test is made.
 
     Raises:
         StatisticsError: the runs have other rows or images, or none, or another scorer.
     """
     check_comparable(run, other)
-    return paired_differences((run, other), (estimate_run(run), estimate_run(other)))
+    estimates = estimate_run(run), estimate_run(other)
+    if same_answers(run, other) is SameAnswers.RUN:
+        names = [metric.name for metric in estimates[0].metrics]
+        known = [name for name in names if estimates[0].value(name) is not None]
+        return {name: Difference(0.0, None, None, None) for name in known}
+    return paired_differences((run, other), estimates)
 
 
 def paired_differences(

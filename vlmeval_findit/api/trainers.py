@@ -261,7 +261,7 @@ def checkpoint_callback(
     from transformers import TrainerCallback
 
     # They import scipy, which rewards do not need.
-    from ..leaderboard import learning_curves
+    from ..leaderboard import group_comparable, learning_curves
     from ..scoring import RowData, load_runs
     from ..sweeps import Checkpoint, evaluate_checkpoint
 
@@ -285,8 +285,9 @@ def checkpoint_callback(
                 )  # fmt: skip
                 return
             runs = load_runs([Path(work_dir) / checkpoint.model(name)], keep=RowData.SUMS)
-            points = [point for curve in learning_curves(runs) for point in curve.points]
-            values = {f"findit/{point.run.variant.name}": point.value for point in points}
+            comparable, _ = group_comparable(runs)
+            curves = learning_curves(comparable)
+            values = {f"findit/{curve.dataset}": curve.best.value for curve in curves}
             state.log_history.append({"step": state.global_step, **values})
 
     return CheckpointCallback()

@@ -18,6 +18,7 @@ from ..analysis import (
     compare_hits,
     compare_runs,
     pair_runs,
+    same_answers,
     scores_by_index,
 )
 from ..core import counted, printable, suggestion
@@ -27,6 +28,7 @@ from ..leaderboard import (
     cost_comparison_table,
     datasets_table,
     headline_title,
+    pairs_by_models,
     to_json,
 )
 from ..protocol import Reviews
@@ -86,7 +88,10 @@ def command(
                 say()
             _print_pair(*pair, difference)
     else:
-        _print_datasets(pairs, differences)
+        by_pair = dict(zip(map(_key, pairs), differences, strict=True))
+        for group in pairs_by_models(pairs):
+            _print_datasets(group, [by_pair[_key(pair)] for pair in group])
+        say("Every metric of one dataset, and its queries: name the files of two runs.")
     for name, side in zip("AB", loaded, strict=True):
         if side.formats > 1:
             print_folded(
@@ -113,6 +118,10 @@ def command(
     status = write_report(paths, show, names, reviews=reviews)
     webbrowser.open(show.resolve().as_uri())
     return status
+
+
+def _key(pair: tuple[Run, Run]) -> tuple[Path, Path]:
+    return pair[0].files.provenance, pair[1].files.provenance
 
 
 def _reviewed_pairs(pairs: Sequence[tuple[Run, Run]], reviews: Reviews) -> list[tuple[Run, Run]]:
@@ -166,7 +175,9 @@ def _print_datasets(
             say(printable(f"{name}: {words}"))
     say(f"Intervals: {INTERVALS_LEGEND}.")
     print_table(datasets_table(pairs, differences), "--json FILE")
-    say("Every metric of one dataset, and its queries: name the files of two runs.")
+    for pair in pairs:
+        if same := same_answers(*pair):
+            say(f"{same.value} ({pair[0].board_dataset}).")
 
 
 def _print_pair(left: Run, right: Run, differences: dict[str, Difference]) -> None:
@@ -178,6 +189,8 @@ def _print_pair(left: Run, right: Run, differences: dict[str, Difference]) -> No
     if left.provenance.reviews is not None:
         print_folded(left.provenance.reviews.counts)
     say(f"{len(left.rows):,} queries")
+    if same := same_answers(left, right):
+        say(f"{same.value}.")
     say(f"Intervals: {INTERVALS_LEGEND}.")
     print_table(comparison_table(left, right, differences), "--json FILE")
     _print_costs(left, right)

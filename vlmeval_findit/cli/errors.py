@@ -81,7 +81,7 @@ def command(
             refused = True
             continue
         if json_file is not None:
-            who = {"run": str(run.path), "model": run.model, "dataset": run.variant.name}
+            who = {"run": str(run.path), "model": run.model, "dataset": run.dataset_name}
             written.append({**who, "tables": [to_json(table) for table in tables]})
         note = run.provenance.reply_note
         if is_brief:
@@ -89,7 +89,7 @@ def command(
             if note:
                 brief.append(f"  {note}")
             continue
-        say(f"\n{printable(run.model)} on {run.variant.name}")
+        say(f"\n{printable(run.model)} on {run.dataset_name}")
         for at, table in enumerate(tables):
             if at:
                 say(f"\n{printable(table.title)}")
@@ -107,7 +107,7 @@ def command(
 
 def _line(run: Run, costs: Sequence[ErrorCost]) -> str:
     score = run.benchmark.errors.score
-    value = text_of(Field(score.name, FieldType.VALUE), TableCell(score.value(run.sums)))
+    value = text_of(Field(score.name, FieldType.VALUE), TableCell(run.value(score)))
     points = Field("points", FieldType.DIFFERENCE)
     largest = sorted(costs, key=lambda cost: -cost.points)[:_LARGEST]
     lost = [
@@ -116,7 +116,7 @@ def _line(run: Run, costs: Sequence[ErrorCost]) -> str:
         if cost.points > 0
     ]
     line = ", ".join([f"{score.title} {value}", *lost])
-    return f"{printable(run.model)} on {run.variant.name}: {line}"
+    return f"{printable(run.model)} on {run.dataset_name}: {line}"
 
 
 def _tables(run: Run, costs: Sequence[ErrorCost], other: Run | None, by: str | None) -> list[Table]:

@@ -22,7 +22,7 @@ from ..core import (
     counted,
 )
 from ..export import TARGETS, exporter
-from ..leaderboard import curve_table, learning_curves, of_one_scorer
+from ..leaderboard import curve_table, group_comparable, learning_curves
 from ..scoring import RowData, Run, RunError, load_runs, prediction_files
 from ..storage import PredictionError, check_model_name
 from ..sweeps import (
@@ -218,15 +218,16 @@ def _print_curves(name: str, work_dir: Path, tracker: str | None, said: set[str]
     for one in runs:
         if one.rows and one.failed == len(one.rows):
             leave_out(f"{one.path}: all of its calls failed")
-    runs, others = of_one_scorer(runs)
+    datasets, others = group_comparable(runs)
     for each in others:
         leave_out(as_called(f"{each.run.path}: {each.reason}"))
-    for curve in learning_curves(runs):
+    for curve in learning_curves(datasets):
         table = curve_table(curve)
         print_folded(table.title)
         print_table(table, f"the report of {work_dir}")
         for note in table.notes:
             print_folded(note.text)
-    if tracker is not None and runs:
-        for line in exporter(tracker)(runs, default_folder(tracker)):
+    if tracker is not None and datasets:
+        comparable = [run for dataset in datasets for run in dataset.runs]
+        for line in exporter(tracker)(comparable, default_folder(tracker)):
             print_folded(line)

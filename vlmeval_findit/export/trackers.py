@@ -13,11 +13,12 @@ from PIL.Image import Image
 
 from ..api import draw_boxes
 from ..core import counted, sha256_of
-from ..leaderboard import LearningCurve, learning_curves, run_slices_table
+from ..leaderboard import LearningCurve, group_comparable, learning_curves, run_slices_table
 from ..protocol import ScoredRow
 from ..report import Transcript, gather_transcripts
 from ..scoring import Run
 from ..storage import decode_image
+from ..sweeps import name_and_step
 from .export_folder import check_whole, private_of
 from .hub import named_run_row
 from .private import Private
@@ -145,12 +146,17 @@ def _tracked_run(run: Run, worst: Sequence[LoggedAnswer], private: Private) -> T
             text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
             params[plain_name(column)] = private.in_record(text)
     metric_values |= _slice_values(run)
-    name = private.in_record(f"{run.model} {run.variant.name}")
+    name = private.in_record(f"{run.model} {run.dataset_name}")
     return TrackedRun(run, tracker_key(run), name, params, metric_values, worst, private)
 
 
 def _log_curves(runs: Sequence[Run], tracker: Tracker, private: Private) -> Iterator[str]:
-    for curve in learning_curves(runs):
+    datasets, excluded = group_comparable(runs)
+    for each in excluded:
+        if name_and_step(each.run.model) is not None:
+            left_out = f"{each.run.model} on {each.run.dataset_name}: {each.reason}"
+            yield f"not on the curve: {private.in_record(left_out)}"
+    for curve in learning_curves(datasets):
         tracked = _tracked_curve(curve, private)
         if len(tracked.points) > 1 and not tracker.has(tracked.key):
             tracker.log_curve(tracked)
@@ -178,7 +184,7 @@ def tracker_key(run: Run) -> str:
     """Return the key of a run: model, dataset, conditions, predictions, score and spaces."""
     provenance = run.provenance
     sums = sorted((str(key), round(total, 6)) for key, total in run.sums.items())
-    parts = [run.model, run.variant.name, provenance.digest, provenance.predictions_sha256, sums]
+    parts = [run.model, run.dataset_name, provenance.digest, provenance.predictions_sha256, sums]
     return _digest([*parts, provenance.spaces])
 
 

@@ -73,6 +73,7 @@ from .run_tables import (
     comparison_table as comparison_table,
     datasets_table as datasets_table,
     headline_title as headline_title,
+    pairs_by_models as pairs_by_models,
     samples_table as samples_table,
     passes_table as passes_table,
     samples_legend as samples_legend,

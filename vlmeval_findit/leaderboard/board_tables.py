@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from ..analysis import estimate_run
 from ..core import counted
-from ..protocol import Metric, SumKey, weighted
+from ..protocol import Metric, Ratio, SumKey, slice_weights
 from ..scoring import Run
-from ..statistics import Difference, clustered_sums, slice_intervals
+from ..statistics import Difference, clustered_sums, metric_intervals, slice_intervals
 from .board import OVERALL, Board, RankedValue
 from .comparable import group_by
 from .cost_tables import cell_costs, cost_cells, cost_fields
@@ -370,17 +371,33 @@ def _slices(run: Run, metrics: Sequence[Metric]) -> Iterator[list[Any]]:
         counts = np.bincount(
             slicing.place[slicing.place >= 0], minlength=len(slicing.values)
         ).tolist()
-        bounds = slice_intervals(metrics, all_sums, kind)
+        of_slices = {
+            part: [_in_slice(each, kind, part) for each in metrics] for part in slicing.values
+        }
+        bounds = slice_intervals(metrics, all_sums, kind) if run.random is None else {}
         for part, rows in sorted(zip(slicing.values, counts, strict=True)):
-            sums = {
-                name: run.sums_of_rows.get(SumKey(name, kind, part), 0) for name in all_sums.sums
-            }
+            if run.random is not None:
+                of_run = metric_intervals(estimate_run(run, of_slices[part]))
+                bounds = {(part, name): interval for name, interval in of_run.items() if interval}
             cells = []
-            for metric in metrics:
-                # A slice may have nothing to divide by, as queries with nothing to find.
-                known = metric.value(sums) if weighted(sums, metric.whole) else None
-                cells.append(TableCell(known, bounds.get((part, metric.name))))
+            for metric in of_slices[part]:
+                cells.append(TableCell(run.value(metric), bounds.get((part, metric.name))))
             yield [kind, part, rows, *cells]
+
+
+def _in_slice(metric: Metric, kind: str, part: str) -> Metric:
+    """Return the metric over the rows of a slice; no value where it has nothing to divide by."""
+    return replace(
+        metric,
+        part=slice_weights(metric.part, kind, part),
+        whole=slice_weights(metric.whole, kind, part),
+        hits=metric.hits
+        and Ratio(
+            slice_weights(metric.hits.part, kind, part),
+            slice_weights(metric.hits.whole, kind, part),
+        ),
+        empty=None,
+    )
 
 
 def _plain(metrics: Sequence[Metric]) -> list[Metric]:

@@ -69,7 +69,7 @@ def lost_table(board: Board) -> Table:
             continue
         means = {key: fmean(points[key] for points in lost) for key in names}
         most = sorted((-points, names[key]) for key, points in means.items() if points >= _SMALLEST)
-        score = fmean(analysis.score.value(run.sums) or 0 for run in runs)
+        score = fmean(run.value(analysis.score) or 0 for run in runs)
         mostly = ", ".join(f"{name} {-points:.1f}" for points, name in most[:_TYPES_OF_MODEL])
         rows.append([model, score, sum(means.values()), mostly, datasets])
     fields = [Field("model"), *(Field(name, FieldType.VALUE) for name in ("score", "lost"))]
@@ -95,7 +95,7 @@ def errors_table(board: Board) -> Table:
     names = [each.name for each in analysis.error_types if each.name in occurring]
     rows: list[list[FieldValue]] = []
     for row, by_name in zip(board.runs, costs, strict=True):
-        cells = [*run_cells(row), analysis.score.value(row.run.sums_of_rows)]
+        cells = [*run_cells(row), row.run.value(analysis.score)]
         for name in names:
             if (cost := by_name.get(name)) is None:
                 cells += [None, None]
@@ -114,7 +114,7 @@ def errors_table(board: Board) -> Table:
 def run_errors_table(run: Run, costs: Sequence[ErrorCost]) -> Table:
     """Make a row for each error type of a run: its events, and its cost in points."""
     score = run.benchmark.errors.score
-    reached = score.value(run.sums_of_rows)
+    reached = run.value(score)
     lost = sum(cost.points for cost in costs)
     rows: list[list[FieldValue]] = [[score.title, "", reached]]
     rows += [

@@ -43,7 +43,7 @@ def choose_voters(runs: Sequence[Run], dataset: str | None = None) -> ChosenVote
     left_out += excluded
     chosen = choose_reported(datasets)
     for run in (run for each in datasets for run in each.runs):
-        voter = chosen[run.model, run.variant.board_dataset]
+        voter = chosen[run.model, run.board_dataset]
         if run is not voter:
             why = f"another format of its model is compared: {voter.variant.format}"
             left_out.append(ExcludedRun(run, why))

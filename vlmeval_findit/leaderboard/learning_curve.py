@@ -8,10 +8,10 @@ A training is looked at after every checkpoint, so 5 % must hold for all its tab
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from ..analysis import check_comparable, estimate_run
+from ..analysis import estimate_run
 from ..protocol import Better, Metric
 from ..scoring import Run
 from ..statistics import (
@@ -24,6 +24,7 @@ from ..statistics import (
     metric_intervals,
 )
 from ..sweeps import name_and_step
+from .comparable import ComparableRuns, group_by
 from .legends import BOLD, TIED_SIGN, UNTESTED_SIGN
 from .result_table import (
     Field,
@@ -64,8 +65,8 @@ class LearningCurve:
 
     @property
     def dataset(self) -> str:
-        """The dataset with its format, a name for ``--data``."""
-        return self.points[0].run.variant.name
+        """The dataset with its format, and the reviews that it was scored with."""
+        return self.points[0].run.dataset_name
 
     @property
     def title(self) -> str:
@@ -90,55 +91,69 @@ class LearningCurve:
         return f"{best}, not significantly better than step {', '.join(rivals[:_NAMED])}{more}"
 
 
-def learning_curves(runs: Sequence[Run]) -> list[LearningCurve]:
+def learning_curves(datasets: Iterable[ComparableRuns]) -> list[LearningCurve]:
     """Make a curve for each training, dataset and format; runs of other models are left out.
 
     So are runs of which every call failed: they say nothing of the checkpoint.
 
     Of checkpoints with the same value the first is the best. The best was chosen by the tested
     values, so its tests are corrected for those of all pairs of checkpoints; further for the tables
-    after earlier checkpoints, and for the curves of its training.
+    after earlier checkpoints, and for the curves of its training. Curves with reviews are no
+    further question about it: they are corrected apart.
 
-    Raises:
-        StatisticsError: checkpoints of a curve were scored over different rows.
+    Args:
+        datasets: of :func:`.group_comparable`.
     """
-    by_curve: dict[tuple[str, str], dict[int, Run]] = {}
-    for run in runs:
+    checkpoints = []
+    for run in (run for dataset in datasets for run in dataset.runs):
         training = name_and_step(run.model)
         if training is not None and run.failed < len(run.rows):
-            name, step = training
-            by_curve.setdefault((name, run.variant.name), {})[step] = run
-    curves_of_training = Counter(name for name, _ in by_curve)
+            checkpoints.append(_Checkpoint(*training, run))
+    by_curve = group_by(checkpoints, lambda each: (each.training, each.run.dataset_name))
+    families = Counter(_family(members[0]) for members in by_curve.values())
     curves = []
-    for (name, _), by_step in sorted(by_curve.items()):
-        curve = _curve(name, by_step, curves_of_training[name])
+    for _, members in sorted(by_curve.items()):
+        curve = _curve(members, families[_family(members[0])])
         if curve.points:
             curves.append(curve)
     return curves
 
 
-def _curve(name: str, runs: Mapping[int, Run], curves: int = 1) -> LearningCurve:
-    metric = next(iter(runs.values())).benchmark.headline_counting_failures
-    estimates = {step: estimate_run(runs[step], (metric,)) for step in sorted(runs)}
-    values = {step: each.value(metric.name) for step, each in estimates.items()}
-    valued = {step: each for step, each in values.items() if each is not None}
-    if not valued:
+@dataclass(frozen=True, slots=True)
+class _Checkpoint:
+    training: str
+    step: int
+    run: Run
+
+
+def _family(checkpoint: _Checkpoint) -> tuple[str, bool]:
+    """Return what the curves share that are corrected together."""
+    return checkpoint.training, checkpoint.run.provenance.reviews is not None
+
+
+def _curve(checkpoints: Sequence[_Checkpoint], curves: int) -> LearningCurve:
+    name = checkpoints[0].training
+    metric = checkpoints[0].run.benchmark.headline_counting_failures
+    estimates = []
+    for each in sorted(checkpoints, key=lambda each: (each.step, each.run.model)):
+        estimate = estimate_run(each.run, (metric,))
+        value = estimate.value(metric.name)
+        if value is not None:
+            estimates.append((each, value, estimate))
+    if not estimates:
         return LearningCurve(name, metric, ())
     sign = 1 if metric.better is Better.HIGHER else -1
-    best = max(valued, key=lambda step: (sign * valued[step], -step))
-    for step in valued:
-        check_comparable(runs[best], runs[step])
-    to_best: dict[int, Difference] = {}
-    if len(valued) > 1:
-        choice = BestOf(len(valued), alpha_share(len(valued)) / curves)
-        for step in valued:
-            if step != best:
-                tested = choice.difference(estimates[step], estimates[best], metric.name)
-                to_best[step] = tested
+    # The first of equals, which are in the order of their steps
+    _, _, best = max(estimates, key=lambda known: sign * known[1])
+    # A single checkpoint is tested against none.
+    choice = BestOf(len(estimates), alpha_share(max(2, len(estimates))) / curves)
     points = []
-    for step, known in valued.items():
-        interval = metric_intervals(estimates[step])[metric.name]
-        points.append(CurvePoint(step, runs[step], known, interval, to_best.get(step)))
+    for each, value, estimate in estimates:
+        interval = metric_intervals(estimate)[metric.name]
+        to_best = None
+        if estimate is not best:
+            to_best = choice.difference(estimate, best, metric.name)
+        points.append(CurvePoint(each.step, each.run, value, interval, to_best))
     return LearningCurve(name, metric, tuple(points))
 
 

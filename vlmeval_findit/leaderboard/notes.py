@@ -398,12 +398,12 @@ def _rejection_lines(board: Board) -> list[str]:
     runs: list[Run] = []
     lines: list[tuple[str, str, str]] = []
     for cell in _on_datasets(board):
-        line = rejection_line(cell.run.sums_of_rows) if cell.run is not None else None
+        line = rejection_line(cell.run.sums) if cell.run is not None else None
         if cell.run is not None and line is not None:
             runs.append(cell.run)
             lines.append((cell.model, cell.dataset, line))
     models = {run.model for run in runs}
     if len(models) > MOST:
-        sums = add_up(run.sums_of_rows for run in runs)
+        sums = add_up(run.sums for run in runs)
         return [f"{len(models):,} models: {rejection_line(sums)}"]
     return condensed(lines)

@@ -7,9 +7,11 @@ from collections.abc import Mapping, Sequence
 from ..analysis import (
     APValue,
     CalibrationResult,
+    SameAnswers,
     SamplesScore,
     estimate_run,
     run_intervals,
+    same_answers,
     untested_metrics,
 )
 from ..boxes import CONFIDENCE_MEANINGS
@@ -26,6 +28,7 @@ from ..statistics import (
     correct_by_holm,
     metric_intervals,
 )
+from .comparable import group_by
 from .cost_tables import cost_cells, cost_fields
 from .legends import STAR, TIED_SIGN, PValues
 from .result_table import (
@@ -96,6 +99,8 @@ def comparison_table(run: Run, other: Run, differences: Mapping[str, Difference]
         test.p_value is None for name, test in differences.items() if name not in untested
     )
     signs = {**_SIGNS, **(_TOO_FEW if has_too_few else {})}
+    if same_answers(run, other) is SameAnswers.RUN:
+        signs = {NONE: SameAnswers.RUN.value}
     title = " minus ".join(f"{each.model} on {each.dataset_name}" for each in (run, other))
     return Table(title, _comparison_fields("metric", "p"), rows, _NOTES, signs=signs)
 
@@ -107,6 +112,10 @@ def datasets_table(
 
     If any call failed, there are columns with their numbers. Datasets with reviews follow, and are
     corrected apart: they are no further question about the models.
+
+    Args:
+        pairs: of two models on datasets of one benchmark, as :func:`pairs_by_models` groups them.
+        differences: those of each pair.
     """
     any_failed = any(run.failed for pair in pairs for run in pair)
     shown = []
@@ -130,6 +139,12 @@ def datasets_table(
     run, other = pairs[0]
     title = f"{run.model} minus {other.model}: {headline_title(pairs)}"
     return Table(title, fields, rows, _NOTES, signs={**_SIGNS, **_TOO_FEW})
+
+
+def pairs_by_models(pairs: Sequence[tuple[Run, Run]]) -> list[list[tuple[Run, Run]]]:
+    """Group pairs of runs that are about one question: two models, and a benchmark's metric."""
+    groups = group_by(pairs, lambda pair: (pair[0].benchmark.name, pair[0].model, pair[1].model))
+    return list(groups.values())
 
 
 def headline_title(pairs: Sequence[tuple[Run, Run]]) -> str:

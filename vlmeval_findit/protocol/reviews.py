@@ -10,7 +10,7 @@ import hashlib
 import json
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import Enum
@@ -217,6 +217,46 @@ class Review(Config):
         return True
 
 
+def as_ranges(indices: Iterable[int]) -> str:
+    """Write indices of rows in ascending order, neighbours as a range.
+
+    >>> as_ranges([3, 0, 1, 2, 7])
+    '0-3, 7'
+    """
+    parts: list[list[int]] = []
+    for index in sorted(indices):
+        if parts and index == parts[-1][-1] + 1:
+            parts[-1].append(index)
+        else:
+            parts.append([index])
+    texts = (str(part[0]) if len(part) == 1 else f"{part[0]}-{part[-1]}" for part in parts)
+    return ", ".join(texts)
+
+
+def in_ranges(text: str) -> frozenset[int]:
+    """Read what :func:`as_ranges` wrote.
+
+    >>> sorted(in_ranges("0-3, 7"))
+    [0, 1, 2, 3, 7]
+    """
+    if not text:
+        return frozenset()
+    indices: set[int] = set()
+    for part in text.split(", "):
+        first, _, last = part.partition("-")
+        indices.update(range(int(first), int(last or first) + 1))
+    return frozenset(indices)
+
+
+_RANGES = re.compile(r"(\d{1,9}(-\d{1,9})?(, \d{1,9}(-\d{1,9})?)*)?")
+
+
+def _ranges(text: str) -> str:
+    if _RANGES.fullmatch(text) is None:
+        raise ValueError(f"{quoted_value(text)} should be rows and ranges of rows, as '0-23, 30'")
+    return text
+
+
 @dataclass(frozen=True, slots=True)
 class AuditRecord(Config):
     """What rows were drawn from: the first line of ``reviews.jsonl``, as ``{"audit": …}``."""
@@ -228,15 +268,70 @@ class AuditRecord(Config):
     seed: Whole
     voters: tuple[Name, ...]  # Digests of the runs whose answers were compared
     models: tuple[Name, ...] = ()  # Their models, whose errors are correlated in any format
+    # The rows that were judged, as ``0-23, 30``; "": not recorded, as of version 1.0
+    judged: Annotated[Text, Checked(_ranges)] = ""
 
     def __post_init__(self) -> None:
         """Refuse numbers of rows that do not add up."""
+        judged = in_ranges(self.judged)
+        if judged and len(judged) != self.rows:
+            raise MisplacedError(f"has {len(judged)} rows, not {self.rows}", "judged")
+        if judged and not judged.issuperset(self.listed):
+            first = min(frozenset(self.listed) - judged)
+            raise MisplacedError(f"lacks row {first}, which is listed", "judged")
         if len(set(self.listed)) != len(self.listed):
             twice, _ = Counter(self.listed).most_common(1)[0]
             raise MisplacedError(f"duplicate {twice}", "listed")
         if len(self.listed) + self.unlisted != self.rows:
             added = f"{len(self.listed)} listed and {self.unlisted} unlisted"
             raise MisplacedError(f"{added} are not {self.rows} rows", "unlisted")
+
+
+@dataclass(frozen=True, slots=True)
+class RowsDrawnFrom:
+    """The rows that the random rows of audits of a table were drawn from."""
+
+    listed: frozenset[int]  # By any audit
+    rows: int = 0  # That every audit judged, listed ones among them
+    unlisted: frozenset[int] | None = None  # None: which they are is not recorded
+    why_unknown: str = ""  # Why random rows stand for no others; "": they do
+
+    @property
+    def number(self) -> int | None:
+        """The number of unlisted rows; None: not known."""
+        return None if self.why_unknown else self.rows - len(self.listed)
+
+    def number_in(self, rows: Collection[int]) -> int | None:
+        """Return how many rows of a run are unlisted ones; None: not known."""
+        if self.number is None:
+            return None
+        if self.unlisted is not None:
+            return len(self.unlisted.intersection(rows))
+        return min(len(frozenset(rows) - self.listed), self.number)
+
+
+def rows_drawn_from(audits: Sequence[AuditRecord]) -> RowsDrawnFrom:
+    """Return which rows the random rows of some audits were drawn from.
+
+    Of several audits of the same rows a row is listed if any listed it: the random rows of each
+    that are left are random ones of all rows that none listed. Those of audits of different rows
+    are no random rows of any.
+    """
+    listed = frozenset(index for audit in audits for index in audit.listed)
+    if not audits:
+        return RowsDrawnFrom(listed, why_unknown="no record of an audit says from which rows")
+    numbers = sorted({audit.rows for audit in audits})
+    judged = {in_ranges(audit.judged) for audit in audits}
+    if len(numbers) > 1 or (len(judged) > 1 and frozenset() not in judged):
+        several = " and ".join(f"{number:,}" for number in numbers)
+        words = several if len(numbers) > 1 else f"different {several}"
+        why = f"the random rows were drawn from {words} rows: audit the same rows"
+        return RowsDrawnFrom(listed, numbers[-1], why_unknown=why)
+    if len(audits) > 1 and frozenset() in judged:
+        why = "of several audits it is not recorded whether they judged the same rows: audit again"
+        return RowsDrawnFrom(listed, numbers[-1], why_unknown=why)
+    (rows,) = judged
+    return RowsDrawnFrom(listed, numbers[-1], rows - listed if rows else None)
 
 
 @dataclass(frozen=True, slots=True)

@@ -115,7 +115,9 @@ class DetailedCharts:
         self.board = board
         self.runs: dict[str, list[Run]] = {}  # By dataset, by the rank of their models
         for name in (dataset.name for dataset in board.datasets):
-            self.runs[name] = [run for model in board.models if (run := board.run(model, name))]
+            shown = [run for model in board.models if (run := board.run(model, name))]
+            # Of rows that random ones stand for only the sums are known.
+            self.runs[name] = [run for run in shown if run.random is None]
         self.keys = {page_key(run) for runs in self.runs.values() for run in runs[:MOST_CURVES]}
         self.curves: dict[Key, Curve] = {}
         self.bins: dict[Key, dict[str, Sequence[Bin]]] = {}
@@ -137,7 +139,7 @@ class DetailedCharts:
 
     def drawn(self) -> list[tuple[str, DrawnCharts]]:
         """Return the charts by their titles, of every dataset that has them."""
-        learning = learning_curves([row.run for row in self.board.runs])
+        learning = learning_curves(self.board.datasets)
         with_curve = [curve for curve in learning if len(curve.points) > 1]
         by_dataset = group_by(with_curve, lambda curve: curve.dataset)
         checkpoints = [(name, learning_chart(group)) for name, group in by_dataset.items()]
@@ -161,9 +163,16 @@ class DetailedCharts:
 
     @property
     def note(self) -> str:
-        """A sentence if models are left out of charts, else empty."""
-        more = any(len(runs) > MOST_CURVES for runs in self.runs.values())
-        return f"Of every dataset the first {MOST_CURVES} models." if more else ""
+        """Sentences on what is left out of charts, else empty."""
+        sentences = []
+        if any(len(runs) > MOST_CURVES for runs in self.runs.values()):
+            sentences.append(f"Of every dataset the first {MOST_CURVES} models.")
+        if any(row.run.random is not None for row in self.board.runs):
+            sentences.append(
+                "Scores in which random rows stand for others have no curve over IoU thresholds "
+                "and no calibration: of the others only sums are known."
+            )
+        return " ".join(sentences)
 
 
 def reasons_of(board: Board) -> Iterator[tuple[FormatRow, dict[str, float]]]:

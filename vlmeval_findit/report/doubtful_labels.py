@@ -107,7 +107,7 @@ def _bounds(board: Board, runs: Iterable[Run], listed: tuple[AuditedRow, ...]) -
     values: dict[str, float] = {}
     if_true: dict[str, float] = {}
     for run in runs:
-        value = board.headline.value(run.sums)
+        value = run.value(board.headline)
         try:
             changed = board.headline.value(sums_if_wrong(run, listed))
         except (OSError, ValueError):

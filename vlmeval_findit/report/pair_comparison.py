@@ -151,7 +151,7 @@ def _values(left: _Answers, right: _Answers, metrics: Sequence[Metric]) -> dict[
     differences = paired_differences(runs, both)
     untested = untested_metrics(*runs)
     for metric in metrics:
-        if {metric.value(run.sums) for run in runs} != {None}:
+        if {run.value(metric) for run in runs} != {None}:
             test = differences.get(metric.name)
             rows.append(_difference(metric.title, metric.name, *both, test))
     losses = []

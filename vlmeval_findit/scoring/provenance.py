@@ -14,6 +14,8 @@ from ..protocol import (
     DatasetVariant,
     Identity,
     Scorer,
+    SumName,
+    sum_rows,
 )
 from ..storage import Shown, identity_values
 from . import answered_by
@@ -128,7 +130,8 @@ def provenance_of(run: RunScore, predictions: Path) -> dict[str, Any]:
             "rows": len(run.rows),
             "rows_missing": sorted(set(run.dataset.queries) - scored),
         },
-        "totals": {key: total for key, total in run.sums.items() if isinstance(key, str)},
+        # Of the rows as the details have them, each once
+        "totals": {key: total for key, total in _totals(run).items() if isinstance(key, str)},
         "metrics": {metric.key or metric.name: values[metric.name] for metric in metrics},
         "reasons": dict(run.reasons),
         # Versions of inference are in the run's identity.
@@ -136,6 +139,10 @@ def provenance_of(run: RunScore, predictions: Path) -> dict[str, Any]:
         **({"plugins": plugins} if plugins else {}),
         "scored_at": datetime.now(UTC).isoformat(timespec="seconds"),
     }
+
+
+def _totals(run: RunScore) -> Mapping[SumName, float]:
+    return run.sums if run.reviews is None else sum_rows(run.rows)
 
 
 def _variant_values(variant: DatasetVariant) -> dict[str, Any]:

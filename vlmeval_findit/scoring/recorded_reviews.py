@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..core import Config, PlainNumber, Text, Whole, counted
-from ..protocol import ScoredRow, SumName, sum_rows
+from ..core import Config, PlainNumber, Text, Whole, YesNo, counted
+from ..protocol import ErrorAnalysis, ScoredRow, SumName, sum_rows, with_events
 from ..statistics import RandomRows
 
 
@@ -19,17 +19,21 @@ class LabelledRow(Config):
     sums: Mapping[str, PlainNumber]
     slices: Mapping[str, Text] = field(default_factory=dict)
     parts: tuple[tuple[Text, Text, Mapping[str, PlainNumber]], ...] = ()
+    failed: YesNo = False
+    reason: Text | None = None
 
     @property
     def row(self) -> ScoredRow:
         parts = {(kind, value): sums for kind, value, sums in self.parts}
-        return ScoredRow(self.index, "", self.sums, slices=self.slices, parts=parts)
+        return ScoredRow(
+            self.index, "", self.sums, self.failed, self.reason, self.slices, {}, parts
+        )
 
 
 def labelled_row(row: ScoredRow) -> LabelledRow:
     """Return what is recorded of a row as it is labelled."""
     parts = tuple((kind, value, sums) for (kind, value), sums in row.parts.items())
-    return LabelledRow(row.index, row.sums, row.slices, parts)
+    return LabelledRow(row.index, row.sums, row.slices, parts, row.failed, row.reason)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,11 +47,12 @@ class ScoreReviews(Config):
     unsure: Whole  # Their label stays
     random: Whole
     rows: Whole  # With a reply, excluded ones too
-    unlisted: Whole | None = None  # Rows that random ones were drawn from (None: not recorded)
+    unlisted: Whole | None = None  # Rows that random ones were drawn from (None: not known)
     not_reviewed: Whole = 0  # Listed rows without a review: their label stays
     voters: tuple[Text, ...] = ()  # Digests of the runs whose answers reviewers saw
     voting_models: tuple[Text, ...] = ()  # Their models, as far as the audit recorded them
     labelled: tuple[LabelledRow, ...] = ()
+    why_unknown: Text = ""  # Why it is not known which rows random ones were drawn from
 
     @property
     def column(self) -> str:
@@ -79,17 +84,20 @@ class ScoreReviews(Config):
         if self.is_weighted:
             text += f"; {self.random:,} random rows stand for {self.unlisted:,} unlisted ones"
         elif self.random:
-            text += (
-                f"; of {self.random:,} random rows it is not recorded which they were drawn from"
-            )
+            text += f"; {counted(self.random, 'random row')}, standing for no others"
+            text += f", as {self.why_unknown}" if self.why_unknown else ""
         if self.not_reviewed:
             text += f"; {counted(self.not_reviewed, 'listed row')} not reviewed"
         return text
 
-    def random_rows(self, reviewed: Iterable[ScoredRow]) -> RandomRows | None:
+    def random_rows(
+        self, reviewed: Iterable[ScoredRow], analysis: ErrorAnalysis
+    ) -> RandomRows | None:
         """Return what random rows changed; None where they do not stand for others.
 
-        ``reviewed`` are the rows of the score; excluded rows are not among them.
+        Args:
+            reviewed: the rows of the score; excluded rows are not among them.
+            analysis: counts the error events of rows, which are sums like the others.
         """
         if not self.is_weighted or self.unlisted is None:
             return None
@@ -97,7 +105,9 @@ class ScoreReviews(Config):
         after = {row.index: row for row in reviewed if row.index in labelled}
         changes: list[Mapping[SumName, float]] = []
         for index, row in labelled.items():
-            changes.append(_difference([after[index]] if index in after else [], [row]))
+            as_reviewed = [after[index]] if index in after else []
+            before = with_events(analysis, [row])
+            changes.append(_difference(with_events(analysis, as_reviewed), before))
         changes += [{}] * (self.random - len(changes))
         return RandomRows(tuple(changes), self.unlisted, self.rows)
 

@@ -24,9 +24,13 @@ from ..protocol import (
     ReviewsError,
     ReviewVerdict,
     RowChoice,
+    RowsDrawnFrom,
     ScoredRow,
+    rows_drawn_from,
     sum_rows,
+    with_events,
 )
+from ..statistics import sums_of_all_rows
 from ..storage import table_hash
 from .recorded_reviews import ScoreReviews, labelled_row
 from .run_score import RunScore, score_rows
@@ -55,18 +59,9 @@ class TableDecisions:
         return tuple(sorted({model for audit in self.audits for model in audit.models}))
 
     @property
-    def listed(self) -> frozenset[int]:
-        return frozenset(index for audit in self.audits for index in audit.listed)
-
-    def unlisted(self, rows: Iterable[int]) -> int | None:
-        """Return how many rows of a run random ones were drawn from; None: not recorded."""
-        if not self.audits:
-            return None
-        listed = self.listed
-        of_run = sum(row not in listed for row in rows)
-        # Rows that no audit judged were never drawn from.
-        judged = max(audit.rows for audit in self.audits)
-        return min(of_run, judged - len(listed))
+    def drawn_from(self) -> RowsDrawnFrom:
+        """The rows that random rows stand for."""
+        return rows_drawn_from(self.audits)
 
 
 def find_decisions(
@@ -128,7 +123,12 @@ def score_reviewed(opened: Predictions, decided: TableDecisions) -> RunScore:
     before = {row.index: row for row in labelled.rows if row.index in best}
     before |= {row.index: row for row in _score_some(opened, excluded)}
     record = _record(opened.replies, decided, by_row, before)
-    return replace(labelled, rows=tuple(rows), sums=sum_rows(rows), reviews=record)
+    analysis = opened.benchmark.errors
+    random = record.random_rows(rows, analysis)
+    sums = sum_rows(rows)
+    if random is not None:
+        sums = sums_of_all_rows(sum_rows(with_events(analysis, rows)), random)
+    return replace(labelled, rows=tuple(rows), sums=sums, reviews=record)
 
 
 def _best_rows(opened: Predictions, by_row: Mapping[int, Decision]) -> dict[int, ScoredRow]:
@@ -219,7 +219,8 @@ def _record(
     """Return what a score records of its reviews; ``before``: changed rows as labelled."""
     verdicts = [decision.verdict for decision in by_row.values()]
     excluded = verdicts.count(ReviewVerdict.EXCLUDE)
-    listed = decided.listed
+    drawn_from = decided.drawn_from
+    listed = drawn_from.listed
     rows = [reply.index for reply in replies]
     # In one order for all runs, as their differences are paired by row.
     random = sorted(
@@ -235,7 +236,8 @@ def _record(
         unsure=verdicts.count(ReviewVerdict.UNSURE),
         random=len(random),
         rows=len(rows),
-        unlisted=decided.unlisted(rows),
+        unlisted=drawn_from.number_in(rows),
+        why_unknown=drawn_from.why_unknown,
         not_reviewed=len(listed.intersection(rows).difference(by_row)),
         voters=decided.voters,
         voting_models=decided.voting_models,

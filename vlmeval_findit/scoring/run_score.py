@@ -33,7 +33,7 @@ from ..protocol import (
     sum_rows,
     unnamed_marks,
 )
-from ..statistics import sums_of_all_rows, value_of_all_rows
+from ..statistics import value_of_all_rows
 from ..storage import OTHER_SPACE, REVIEWED, SHOWN_COLUMN
 from .answered_by import ModelRecord, answered_note, as_values, count_models, models_in
 from .prompt_tokens import PromptTokens, count_unseen, prompt_tokens
@@ -50,7 +50,8 @@ class RunScore:
     model: str
     dataset: AnyDataset
     rows: tuple[ScoredRow, ...]
-    sums: Mapping[SumName, float]  # Of all rows, and of their slices
+    # Of all rows, and of their slices; where random rows stand for others, weighted as they are
+    sums: Mapping[SumName, float]
     spaces: tuple[Mapping[str, Any], ...]  # Coordinate spaces in force, each with a ``source``
     identity: Identity | None
     answered_by: Mapping[ModelRecord, int] = field(default_factory=dict)  # Answers by their model
@@ -72,12 +73,10 @@ class RunScore:
         return benchmarks.benchmark_of(self.dataset.variant)
 
     def values(self, metrics: Iterable[Metric]) -> Mapping[str, float | None]:
-        """Return metrics by name, in percent; where random rows stand for others, of all rows."""
-        random = self.reviews.random_rows(self.rows) if self.reviews else None
-        if random is None:
+        """Return metrics by name, in percent."""
+        if self.reviews is None or not self.reviews.is_weighted:
             return metric_values(metrics, self.sums)
-        sums = sums_of_all_rows(self.sums, random)
-        return {metric.name: value_of_all_rows(metric, sums) for metric in metrics}
+        return {metric.name: value_of_all_rows(metric, self.sums) for metric in metrics}
 
     @property
     def metric_values(self) -> Mapping[str, float | None]:

@@ -98,16 +98,21 @@ class Run:
         return benchmark_of(self.variant)
 
     @cached_property
-    def sums_of_rows(self) -> Mapping[SumName, float]:
-        """The sums of its rows, each once, of their slices too."""
-        return sum_rows(self.rows)
+    def sums(self) -> Mapping[SumName, float]:
+        """The sums that all that is made of a score is of: metrics, their slices, counts.
+
+        Where random rows stand for others, a row counts as often as there are rows like it, and the
+        events of errors are among the sums.
+        """
+        return sum_rows(self.rows) if self.random is None else self.sums_with_events
 
     @cached_property
-    def sums(self) -> Mapping[SumName, float]:
-        """The sums that metrics are of: where random rows stand for others, they are weighted."""
-        if self.random is None:
-            return self.sums_of_rows
-        return sums_of_all_rows(self.sums_of_rows, self.random)
+    def sums_with_events(self) -> Mapping[SumName, float]:
+        """The same sums with the events of errors, which some benchmarks count when asked."""
+        rows = with_events(self.benchmark.errors, self.rows)
+        if self.random is not None:
+            return sums_of_all_rows(sum_rows(rows), self.random)
+        return self.sums if rows is self.rows else sum_rows(rows)
 
     @property
     def files(self) -> RunFiles:
@@ -253,7 +258,7 @@ def load_run(provenance: Path, keep: RowData = RowData.DETAILS) -> Run:
         stored = read_provenance(provenance)
         variant = _variant(provenance, stored)
         read = None if keep is RowData.DETAILS else _read_sums(stored, variant, details)
-        read = read or _read_rows(stored, details)
+        read = read or _read_rows(stored, variant, details)
     except FileNotFoundError:
         raise RunError(f"{details} is missing; {_again(files)}") from None
     except ScoreFileError as error:
@@ -292,13 +297,16 @@ class _ReadRows(NamedTuple):
     random: RandomRows | None = None
 
 
-def _read_rows(stored: StoredProvenance, details: Path) -> _ReadRows:
+def _read_rows(stored: StoredProvenance, variant: DatasetVariant, details: Path) -> _ReadRows:
     rows = tuple(stored_rows(details))
+    random = None
+    if stored.reviews is not None:
+        random = stored.reviews.random_rows(rows, benchmark_of(variant).errors)
     return _ReadRows(
         rows=rows,
         shown={row.index: shown_in(row.details.get(SHOWN_COLUMN)) for row in rows},
         costs=stored.costs or sum_up([cost_in(row.details) for row in rows if not row.failed]),
-        random=stored.reviews.random_rows(rows) if stored.reviews else None,
+        random=random,
     )
 
 

@@ -45,6 +45,7 @@ from .multiple_tests import (
 
 from .error_estimates import (
     estimate_errors as estimate_errors,
+    estimate_all_errors as estimate_all_errors,
 )
 
 from .confidence_measures import (

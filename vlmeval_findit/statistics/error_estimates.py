@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
+
 import numpy as np
 
-from ..protocol import Array, ErrorAnalysis, Metric, SumKey, SumName, weighted
+from ..protocol import Array, ErrorAnalysis, Metric, SumKey, SumName, add_up, weighted
 from .influences import FEWEST_IMAGES, ClusteredSums, Estimate, add_up_at
+from .reviewed_estimates import RandomRows
+from .share_intervals import SampledChanges
 
 
 def estimate_errors(analysis: ErrorAnalysis, clustered: ClusteredSums) -> Estimate:
@@ -40,6 +45,44 @@ def estimate_errors(analysis: ErrorAnalysis, clustered: ClusteredSums) -> Estima
         weight=np.tile(weight[:, None], len(types)),
         queries=np.full(len(types), queries),
     )
+
+
+def estimate_all_errors(
+    as_reviewed: Estimate,
+    analysis: ErrorAnalysis,
+    sums: Mapping[SumName, float],
+    random: RandomRows,
+) -> Estimate:
+    """Correct the points of error types by what random rows changed, and carry their sampling.
+
+    As :func:`.estimate_all_rows` does with metrics, whose ratios have a derivative at hand.
+
+    Args:
+        as_reviewed: of :func:`estimate_errors`, random rows once.
+        analysis: as for it.
+        sums: those of :func:`.sums_of_all_rows`, with events.
+        random: the random rows, their events among the changes.
+    """
+    types = [metric.name for metric in as_reviewed.metrics]
+
+    def points_after(changed: Mapping[SumName, float], share: float) -> Array:
+        moved = add_up([sums, {key: share * change for key, change in changed.items()}])
+        points = analysis.points(moved)
+        return np.array([points[key] for key in types], dtype=float) / 100
+
+    change = np.zeros((len(random.changes), len(types)))
+    for at, changed in enumerate(random.changes):
+        if any(changed.values()):
+            both = points_after(changed, _STEP), points_after(changed, -_STEP)
+            change[at] = (both[0] - both[1]) / (2 * _STEP)
+    return replace(
+        as_reviewed,
+        values=points_after({}, 0.0),
+        changes=SampledChanges(random.unlisted * change, random.unlisted, random.rows),
+    )
+
+
+_STEP = 1e-4  # Of a row: a derivative is the difference over so small a part of it
 
 
 def _by_image(clustered: ClusteredSums, kind: str) -> dict[SumName, Array]:

@@ -115,17 +115,19 @@ def metric_intervals(estimate: Estimate) -> dict[str, Interval | None]:
             intervals[metric.name] = None
             continue
         ends = value - float(reach[at]), value + float(reach[at])
-        if metric.share:
+        # Few random rows may take away more errors of a type than there are.
+        is_share = metric.share and not (sampled and value < 0)
+        if is_share:
             check_share(metric, value)
             ends = float(low[at]), float(high[at])
         if sampled:
-            ends = _with_changes(ends, value, estimate, at)
+            ends = _with_changes(ends, value, estimate, at, is_share)
         intervals[metric.name] = in_percent(*ends)
     return intervals
 
 
 def _with_changes(
-    ends: tuple[float, float], value: float, estimate: Estimate, place: int
+    ends: tuple[float, float], value: float, estimate: Estimate, place: int, is_share: bool
 ) -> tuple[float, float]:
     """Return the ends of an interval that carries the sampling of random rows, too.
 
@@ -135,7 +137,7 @@ def _with_changes(
     down, up = reaches_of_mean([each.changes for each in datasets], place)
     low = value - float(np.hypot(value - min(ends[0], value), down))
     high = value + float(np.hypot(max(ends[1], value) - value, up))
-    if estimate.metrics[place].share:
+    if is_share:
         low = min(max(low, 0.0), value)
         high = max(min(high, 1.0), value)
     return low, high

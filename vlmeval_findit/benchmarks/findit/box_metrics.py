@@ -168,7 +168,8 @@ FALSE_ALARM_RATE = Metric(
 
 def rejections(sums: Sums) -> dict[NegativeOutcome, int]:
     """Count the queries of each outcome; empty where every query has something to find."""
-    counts = {item: int(sums.get(item.sum, 0)) for item in NegativeOutcome}
+    # Where random rows stand for others, sums are no whole numbers.
+    counts = {item: round(sums.get(item.sum, 0)) for item in NegativeOutcome}
     return counts if any(counts.values()) else {}
 
 

@@ -1,0 +1,61 @@
+"""Every number with one name is equal everywhere: in random folders, in every output."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+from random_folders import make_folder
+from stated_numbers import READERS, Outputs, Stated, formats_csv, leaderboard_csv
+
+Key = tuple[str, str, str, str]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_numbers_of_one_name_are_equal(
+    seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _check(seed, tmp_path, monkeypatch)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(3, 23))
+def test_numbers_of_many_folders_are_equal(
+    seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _check(seed, tmp_path, monkeypatch)
+
+
+def _check(seed: int, folder: Path, patch: pytest.MonkeyPatch) -> None:
+    made = make_folder(folder, seed, patch)
+    outputs = Outputs(made.runs, made.reviews, folder / "out")
+    expected: dict[Key, float] = {}
+    reported: dict[tuple[str, str], str] = {}
+    for each in formats_csv(outputs):
+        expected[each[:4]] = each.value
+    for each in leaderboard_csv(outputs):
+        if each.format:
+            reported[each.column, each.model] = each.format
+        else:
+            expected[each[:4]] = each.value
+    wrong = []
+    for reader in READERS:
+        seen = 0
+        for each in reader(outputs):
+            known = _known(each, expected, reported)
+            if known is not None:
+                seen += 1
+                most = 0.5 * 10.0**-each.digits + 0.5e-4 + 1e-9
+                if abs(known - each.value) > most:
+                    wrong.append(f"{reader.__name__}: {each}, but formats.csv has {known}")
+        assert seen or reader.__name__ == "curves", f"{reader.__name__} states no known number"
+    assert not wrong
+
+
+def _known(
+    each: Stated, expected: Mapping[Key, float], reported: Mapping[tuple[str, str], str]
+) -> float | None:
+    """Return what the first file says of the same; None if it does not have it."""
+    format_ = each.format or reported.get((each.column, each.model), "")
+    return expected.get((each.column, each.model, format_, each.name))
