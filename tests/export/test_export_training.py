@@ -147,6 +147,32 @@ def test_what_is_chosen(folder: Path, capsys: pytest.CaptureFixture[str]) -> Non
     assert "unknown type 'refuse': did you mean refused" in error
 
 
+@pytest.mark.parametrize("runs", [1, 2, 3])
+def test_samples_are_counted_not_runs(
+    folder: Path, runs: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Models with equal answers have the samples of one; what one got right, another may miss."""
+    lines = [{"image": f"{at}.png", "label": "cat", "boxes": [[0, 0, 48, 32]]} for at in range(3)]
+    assert import_lines(folder, lines) == 0
+    missed, right = "[500, 500, 900, 900]", "[0, 0, 500, 500]"
+    paths = []
+    for at in range(runs):
+        replies = [missed, missed, missed if at == 0 else right]
+        path = run("FindIt_Mine_xyxy_text", dict(enumerate(replies)).__getitem__)
+        copy = folder / f"model{at}" / path.name
+        copy.parent.mkdir()
+        for file in path.parent.glob(f"{path.stem}*"):
+            file.rename(copy.parent / file.name)
+        paths.append(copy)
+    for flags, samples in (([], 3), (["--right"], 3)):
+        capsys.readouterr()
+        assert len(export(paths[0], *map(str, paths[1:]), *flags)) == samples
+        said = capsys.readouterr().out
+        assert f"{samples} samples for trl" in said
+        assert "missed: 3" in said
+        assert "no error" not in said
+
+
 def test_numbers_are_whole_where_this_scores(folder: Path) -> None:
     boxes = [[0.3, 7, 13.1, 22], [5.1, 5.1, 5.3, 5.3]]
     lines = [{"image": f"{at}.png", "label": "cat", "boxes": [box]} for at, box in enumerate(boxes)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from costly_runs import with_records
@@ -146,3 +147,25 @@ def test_the_reported_format_may_be_the_cheapest(world: World) -> None:
     board = board_of(world, {"xyxy_text": (1.0, 10), "xyxy_json": (0.0, 5)})
     (row,) = cheapest_table(board, cheapest_formats(board)).records()
     assert (row["cheapest as good"], row["to reported"]) == ("xyxy_text", 0.0)
+
+
+def test_tokens_of_other_queries_are_not_set_against_each_other(world: World) -> None:
+    """Long and short answers alternate: whoever knows a part of them has another mean."""
+    name = "FindIt_Pascal_{}"
+
+    def counts(index: int) -> Mapping[str, Any]:
+        return {"tokens": {"prompt": 900, "completion": 20 if index < 3 else 200}}
+
+    def few(index: int) -> Mapping[str, Any]:
+        return counts(index) if index < 3 else {}
+
+    for partly_known in ("xyxy_text", "xyxy_json"):
+        for format_ in ("xyxy_text", "xyxy_json", "xywh_json"):
+            of = name.format(format_)
+            path = world.predict("A", of, speaking(of, 1.0), folder=partly_known)
+            with_records(path, few if format_ == partly_known else counts)
+        board = make_board(load_runs([world.runs / partly_known]))
+        for each in cheapest_formats(board):
+            assert partly_known not in (each.reported.name, each.cheapest.name)
+            assert each.saved == 0
+        assert cheapest_sentence(board, cheapest_formats(board)) == ""

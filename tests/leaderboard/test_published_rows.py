@@ -3,20 +3,33 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import refcoco_stand_ins as copies
 from boards import csv_rows
 from custom_data import data_folder
 from scored_runs import World, speaking
+from toy_benchmark import LETTERS, guessing, letters
 
 from vlmeval_findit.cli import main
 from vlmeval_findit.core import Group, PluginTable
 from vlmeval_findit.data import SOURCES, DataSource, sources
-from vlmeval_findit.leaderboard import Board, as_markdown, make_board, metric_table
-from vlmeval_findit.scoring import load_runs
+from vlmeval_findit.leaderboard import (
+    Board,
+    as_latex,
+    as_markdown,
+    make_board,
+    metric_table,
+    remarks,
+    values_table,
+)
+from vlmeval_findit.scoring import Run, load_runs
+
+__all__ = ["letters"]
 
 NAME = "FindIt_RefCOCOFull_testA_xyxy_json"
 
@@ -80,3 +93,68 @@ def test_clicks_are_beside_figures_of_clicks(copy: Path, tmp_path: Path) -> None
     assert main(["data", "import", str(copy), "--set", "RefCOCOFull"]) == 0
     name = "FindIt_RefCOCOFull_testA_point_json_point_2d"
     assert not board_of(tmp_path, name).published, "figures of boxes are of another metric"
+
+
+# --- whose format, and whose rows -----------------------------------------------------------------
+
+
+@pytest.fixture
+def zoo_runs(letters: World) -> list[Run]:
+    """Return runs over the toy table: one has the name of a published model."""
+    for model in ("Small_Model", "Mine"):
+        for name in ("Letters_Zoo_json", "Letters_Zoo_plain"):
+            letters.predict(model, name, guessing(0.9 if name.endswith("json") else 0.3))
+    return load_runs([letters.runs])
+
+
+@pytest.mark.parametrize("told", ["", "quoted"])
+def test_a_published_row_has_the_format_that_its_source_tells(
+    told: str, zoo_runs: list[Run], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    figures = [replace(each, format=told) for each in LETTERS.published()]
+    monkeypatch.setattr(type(LETTERS), "published", lambda benchmark: figures)
+    board = make_board(zoo_runs)
+    tables = [metric_table(board, metric.name, formats=True) for metric in board.shown]
+    tables.append(values_table(board))
+    quoted = 0
+    for table in tables:
+        rows = table.records()
+        first_quoted = len(rows) - table.quoted
+        quoted += table.quoted
+        for row in rows[first_quoted:]:
+            assert row["format"] == told, table.title
+        for row in rows[:first_quoted]:
+            if not str(row.get("dataset", "")).startswith("mean: "):
+                assert row["format"] == "json", table.title
+    assert quoted
+    for text in (as_latex(board), as_markdown(board)):
+        lines = [line for line in text.splitlines() if "published" in line and "Small" in line]
+        assert lines
+        assert all("json" not in line for line in lines)
+
+
+# What is known of a table, and whether published values stand beside runs over it
+OTHER_TABLES: Mapping[str, tuple[Mapping[str, Any], bool]] = {
+    "nothing": ({}, True),
+    "as published, of 1.0": ({"unlike_release": []}, True),
+    "other annotations": ({"unlike published": "12 rows, published are 45"}, False),
+    "other annotations, of 1.0": ({"unlike_release": ["12 rows", "no sizes"]}, False),
+}
+
+
+@pytest.mark.parametrize("known", OTHER_TABLES)
+def test_published_values_are_of_the_same_annotations(known: str, zoo_runs: list[Run]) -> None:
+    facts, is_shown = OTHER_TABLES[known]
+    runs = [replace(run, provenance=replace(run.provenance, made_of=facts)) for run in zoo_runs]
+    board = make_board(runs)
+    assert bool(board.published) == is_shown
+    said = dict(remarks(board)).get("Other annotations", [])
+    assert bool(said) != is_shown
+    for text in (as_latex(board), as_markdown(board)):
+        assert ("Big-Model" in text) == is_shown
+        assert ("12 rows" in text) != is_shown
+
+
+def test_published_values_are_of_the_same_rows(letters: World) -> None:
+    letters.predict("Mine", "Letters_Zoo_json", guessing(0.9), rows=20)
+    assert not make_board(load_runs([letters.runs])).published

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import replace
+from dataclasses import fields, replace
 from datetime import UTC, datetime
 
 import pytest
@@ -31,7 +31,7 @@ from vlmeval_findit.report import (
     panels_of,
     place_labels,
 )
-from vlmeval_findit.scoring import Run, RunCosts
+from vlmeval_findit.scoring import COSTS, Cost, Run, RunCosts
 
 JSON = "FindIt_Pascal_xyxy_json"
 TEXT = "FindIt_Pascal_xyxy_text"
@@ -67,6 +67,28 @@ def test_each_cost_has_its_front(world: World) -> None:
     assert on_front(panel, SECONDS) == {"Good · xyxy_json"}
     assert on_front(panel, TOKENS) == {"Good · xyxy_json", "Poor · xyxy_json"}
     assert on_front(panel, DOLLARS) == set()
+
+
+@pytest.mark.parametrize("cost", [cost for cost in COSTS if cost.axis], ids=lambda cost: cost.name)
+def test_a_cost_of_some_answers_is_on_no_front(cost: Cost, world: World) -> None:
+    """Whoever's cheapest answers alone are known would beat everybody."""
+    whole = world.run("Whole", JSON, speaking(JSON, 0.9))
+    part = world.run("Part", JSON, speaking(JSON, 1.0))
+    known = cost_fields_of(cost)
+    for number, has_front in ((len(part.rows), True), (3, False)):
+        cheap = costing(part, **{known[0]: 1.0, known[1]: number})
+        panel = model_panel(costing(whole, **{known[0]: 9.0}), cheap)
+        axis = [each.name for each in COST_AXES].index(cost.axis)
+        expected = {"Part · xyxy_json"} if has_front else {"Whole · xyxy_json"}
+        assert on_front(panel, axis) == expected
+        assert len(panel.known(axis)) == 2, "both are drawn, with what is known"
+
+
+def cost_fields_of(cost: Cost) -> tuple[str, str]:
+    """Return the fields of a run's costs that have its value and how often it is known."""
+    names = [field.name for field in fields(RunCosts)]
+    marked = RunCosts(**{name: at for at, name in enumerate(names)})  # type: ignore[arg-type]
+    return names[int(cost.of_run(marked) or 0)], names[cost.known(marked)]
 
 
 def test_failed_calls_are_misses_on_the_chart(world: World) -> None:

@@ -65,6 +65,8 @@ def test_every_run_and_error_type_has_cards(world: World) -> None:
     every = choose_cards(transcripts)
     some = choose_cards(transcripts, 24)
     assert (len(every), len(some)) == (120, 24)
+    for limit in (1, 2, 3, 4, 5, 7, 60, 119, 120, 500):
+        assert len(choose_cards(transcripts, limit)) == min(limit, 120)
     error_types = {error_type for card in every for error_type in card.error_types}
     assert len(error_types) >= 3
     assert {error_type for card in some for error_type in card.error_types} == error_types

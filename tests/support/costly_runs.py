@@ -34,6 +34,7 @@ def with_records(
 def costing(run: Run, **costs: Any) -> Run:
     """Return the run with these fields of :class:`.RunCosts`, known of all its queries."""
     queries = costs.setdefault("queries", len(run.rows))
-    known = {f"{name}_known": queries for name in ("seconds", "tokens_out", "usd", "pixels")}
+    names = ("seconds", "tokens_in", "tokens_out", "usd", "gpu_seconds", "cpu_seconds", "pixels")
+    known = {f"{name}_known": queries for name in names}
     provenance = replace(run.provenance, costs=RunCosts(**{**known, **costs}))
     return replace(run, provenance=provenance)

@@ -161,9 +161,20 @@ class _Collected:
     def __init__(self, chosen: Mapping[str, str]) -> None:
         self.samples: dict[str, TrainingSample] = {}  # By content: runs may have asked the same
         self.formats: dict[str, None] = {}
-        self.types = Counter[str]()  # Queries by the names of their error types
+        # Names of the error types of each sample, by its content: those that any run has
+        self._types_of: dict[str, set[str]] = {}
         self.left_out = Counter[str]()  # Queries by the reason
         self._chosen = chosen
+
+    @property
+    def types(self) -> Counter[str]:
+        """Samples by the names of their error types; right for one run, and wrong for another,
+        counts as wrong."""
+        counts = Counter[str]()
+        for types in self._types_of.values():
+            wrong = types - {self._chosen.get(RIGHT, "")}
+            counts.update(sorted(wrong or types))
+        return counts
 
     def add(self, transcript: Transcript, variant: Any) -> None:
         """Add the samples of a run, with answers in the format of a variant."""
@@ -187,11 +198,11 @@ class _Collected:
             elif any(IMAGE_MARK in text for text in texts):
                 self.left_out[f"whose prompt has the word {IMAGE_MARK}"] += 1
             else:
-                self.types.update(types)
                 answer = answers[index]
                 columns = _columns(query, variant, answer.space)
                 content = json.dumps([message, answer.text], default=str)
                 self.samples.setdefault(content, TrainingSample(message, answer.text, columns))
+                self._types_of.setdefault(content, set()).update(types)
 
     def _types_by_row(self, run: Run) -> dict[int, list[str]]:
         """Return the names of the chosen types of each row that has any."""

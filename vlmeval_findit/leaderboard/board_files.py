@@ -25,7 +25,7 @@ from .board_tables import (
 from .cost_tables import cost_table, dull_counts
 from .error_tables import errors_table, lost_table
 from .format_costs import cheapest_formats, cheapest_table
-from .latex_tables import PaperStyle, as_latex, asked_with, with_format
+from .latex_tables import PaperStyle, as_latex, asked_with
 from .legends import elsewhere_column
 from .result_table import Table
 from .table_output import markdown_page, to_csv, to_json
@@ -85,18 +85,17 @@ def write_board(
     return [workbook, *(out / name for name in texts)]
 
 
-def _metric_tables(board: Board) -> list[Table]:
-    return [metric_table(board, metric.name) for metric in board.shown]
+def _metric_tables(board: Board, formats: bool = False) -> list[Table]:
+    return [metric_table(board, metric.name, formats=formats) for metric in board.shown]
 
 
 def as_markdown(board: Board) -> str:
     """Write the whole leaderboard as a Markdown page."""
-    scores, *metrics = _metric_tables(board)
-    tables = [with_format(board, table) for table in (overall_table(board), scores)]
+    scores, *metrics = _metric_tables(board, formats=True)
+    tables = [overall_table(board, formats=True), scores]
     tables += [cost_table(board), cheapest_table(board, cheapest_formats(board))]
     tables += [formats_table(board), lost_table(board)]
-    tables += [with_format(board, table) for table in metrics]
-    tables += [*slices_tables(board), excluded_table(board).only(*EXCLUDED_COLUMNS)]
+    tables += [*metrics, *slices_tables(board), excluded_table(board).only(*EXCLUDED_COLUMNS)]
     shown = [table for table in tables if table.rows or table.notes]
     return markdown_page(f"{board.benchmark.name} leaderboard", shown, asked_with(board))
 

@@ -33,27 +33,28 @@ from .result_table import (
 # --- for people -----------------------------------------------------------------------------------
 
 
-def metric_table(board: Board, metric: str, names: Sequence[str] | None = None) -> Table:
+def metric_table(
+    board: Board, metric: str, names: Sequence[str] | None = None, formats: bool = False
+) -> Table:
     """Make the table of a metric, models x means and datasets, ordered by it.
 
     Args:
         board: the leaderboard.
         metric: the name of one of its metrics.
         names: means and datasets, in the order of :meth:`.Board.names` (None: all).
+        formats: whether each model has its reported formats beside it, where they have names.
     """
     names = board.names() if names is None else names
     rows: list[list[FieldValue]] = []
     ranks = {model: _rank_cell(board, model, metric) for model in board.models}
-    tried = formats_tried(board)
+    first = _FirstCells(board, formats)
     for model in sorted(ranks, key=lambda model: _place(ranks[model])):
-        row: list[FieldValue] = [ranks[model], model]
-        if tried:
-            row.append(tried[model])
+        row = first.of_model(ranks[model], model)
         for name in names:
             row += _cells(board, board.entry(model, name, metric))
         rows.append(row)
-    published = _published_rows(board, metric, names)
-    fields = _first_fields(board)
+    published = _published_rows(board, metric, names, first)
+    fields = first.fields
     datasets = {dataset.name: dataset for dataset in board.datasets}
     means = {mean.name: mean for mean in board.means}
     for name in names:
@@ -68,14 +69,14 @@ def metric_table(board: Board, metric: str, names: Sequence[str] | None = None) 
     return Table(title, fields, rows, notes, quoted=len(published), signs=signs_of(board))
 
 
-def _published_rows(board: Board, metric: str, names: Sequence[str]) -> list[list[FieldValue]]:
+def _published_rows(
+    board: Board, metric: str, names: Sequence[str], first: _FirstCells
+) -> list[list[FieldValue]]:
     """Make a row for each model and publication that has the metric."""
     known = (each for each in board.published if metric in each.values)
     rows = []
     for (model, _), group in group_by(known, lambda each: (each.model, each.where)).items():
-        row: list[FieldValue] = ["published", model]
-        if formats_tried(board):
-            row.append("")
+        row = first.of_published(model, ", ".join(dict.fromkeys(each.format for each in group)))
         values = {each.dataset: each.values[metric] for each in group}
         for name in names:
             row += [values.get(name), None] if board.elsewhere else [values.get(name)]
@@ -83,11 +84,53 @@ def _published_rows(board: Board, metric: str, names: Sequence[str]) -> list[lis
     return rows
 
 
-def _first_fields(board: Board) -> list[Field]:
-    fields = [Field("rank", FieldType.RANK), Field("model")]
-    if formats_tried(board):
-        fields.append(count_column("formats tried"))
-    return fields
+class _FirstCells:
+    """The first columns of a table of models: rank, model, its formats, and how many were tried.
+
+    Args:
+        board: the leaderboard.
+        formats: whether there is a column of formats, where they have names.
+    """
+
+    def __init__(self, board: Board, formats: bool) -> None:
+        self._formats = reported_formats(board) if formats else {}
+        self._tried = formats_tried(board)
+
+    @property
+    def fields(self) -> list[Field]:
+        fields = [Field("rank", FieldType.RANK), Field("model")]
+        if self._formats:
+            fields.append(Field("format"))
+        if self._tried:
+            fields.append(count_column("formats tried"))
+        return fields
+
+    def of_model(self, rank: TableCell, model: str) -> list[FieldValue]:
+        cells: list[FieldValue] = [rank, model]
+        if self._formats:
+            cells.append(self._formats.get(model, ""))
+        if self._tried:
+            cells.append(self._tried[model])
+        return cells
+
+    def of_published(self, model: str, told: str) -> list[FieldValue]:
+        """Return the cells of a published row, whose format is the one that its source tells."""
+        cells: list[FieldValue] = ["published", model]
+        if self._formats:
+            cells.append(told)
+        if self._tried:
+            cells.append("")
+        return cells
+
+
+def reported_formats(board: Board) -> dict[str, str]:
+    """Return the formats of each model that are reported; empty if no format has a name."""
+    by_model: dict[str, list[str]] = {}
+    for model, name, _ in formats_used(board):
+        names = by_model.setdefault(model, [])
+        if name not in names:
+            names.append(name)
+    return {model: ", ".join(names) for model, names in by_model.items()}
 
 
 def _place(rank: TableCell) -> tuple[float, bool]:
@@ -132,23 +175,21 @@ def tested_cell(entry: RankedValue) -> TableCell:
     return TableCell(known, entry.tested_interval, sign, best=entry.rank == 1 and known is not None)
 
 
-def overall_table(board: Board) -> Table:
-    """Make the table of all metrics, each a mean over all datasets."""
+def overall_table(board: Board, formats: bool = False) -> Table:
+    """Make the table of all metrics, each a mean over all datasets; ``formats`` as above."""
     names = [metric.name for metric in board.shown]
     counted = board.counted_datasets
-    tried = formats_tried(board)
+    first = _FirstCells(board, formats)
     rows: list[list[FieldValue]] = []
     on_datasets = (cell for cell in board.ordered_cells() if cell.dataset in counted)
     for model, cells in group_by(on_datasets, lambda cell: cell.model).items():
-        row: list[FieldValue] = [_rank_cell(board, model, names[0]), model]
-        if tried:
-            row.append(tried[model])
+        row = first.of_model(_rank_cell(board, model, names[0]), model)
         for name in names:
             row += _cells(board, board.entry(model, OVERALL, name))
         row += [sum(cell.queries for cell in cells), sum(cell.failures for cell in cells)]
         row.append(f"{len(cells)}/{len(counted)}")
         rows.append(row)
-    fields = _first_fields(board)
+    fields = first.fields
     for metric in board.shown:
         fields += _fields(board, metric.title)
     fields += [count_column("queries"), count_column("failed calls"), Field("datasets")]
@@ -188,7 +229,7 @@ def values_table(board: Board) -> Table:
             row.append("yes" if cell.run and cell.run.voted else "")
         rows.append(row)
     for each in board.published:
-        row = [each.model, each.dataset, datasets[each.dataset].family, ""]
+        row = [each.model, each.dataset, datasets[each.dataset].family, each.format]
         row += [None, None, None, None]  # Counts
         for metric in board.metrics:
             row.append(each.values.get(metric.name))

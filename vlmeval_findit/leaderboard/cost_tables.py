@@ -169,10 +169,10 @@ def cost_table(board: Board) -> Table:
     """
     datasets = board.counted_datasets
     known: dict[str, RunCosts] = {}
-    numbers: dict[str, int] = {}
+    shares: dict[str, str] = {}
     for model in board.models:
         by_dataset = _on_datasets(board, model, datasets)
-        numbers[model] = len(by_dataset)
+        shares[model] = f"{len(by_dataset)}/{len(datasets)}"
         mean = mean_costs(by_dataset)
         if any(column.value(mean) is not None for column in COST_COLUMNS):
             known[model] = mean
@@ -182,12 +182,13 @@ def cost_table(board: Board) -> Table:
         if any(column.value(costs) is not None for costs in known.values())
     ]
     fields = [Field("model"), *(Field(each.short_name, FieldType.AMOUNT) for each in columns)]
+    lacking = {shares[model] for model in known} - {f"{len(datasets)}/{len(datasets)}"}
+    if lacking:
+        fields.append(Field("datasets"))
     rows: list[list[FieldValue]] = []
     for model, costs in known.items():
-        rows.append([model, *(column.short(costs) for column in columns)])
-    if any(numbers[model] < len(datasets) for model in known):
-        fields.append(Field("datasets"))
-        rows = [[*row, f"{numbers[str(row[0])]}/{len(datasets)}"] for row in rows]
+        row: list[FieldValue] = [model, *(column.short(costs) for column in columns)]
+        rows.append([*row, shares[model]] if lacking else row)
     return Table("Cost of a query", fields, rows, _notes(columns, known) if rows else ())
 
 

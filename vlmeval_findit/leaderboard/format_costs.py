@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ..protocol import Metric
+from ..scoring import COSTS
 from ..statistics import Difference
 from .board import Board
 from .comparable import group_by
@@ -63,7 +64,8 @@ class CheapestFormat:
 def cheapest_formats(board: Board) -> list[CheapestFormat]:
     """Return the cheapest format of every model on every dataset, the most saved first.
 
-    Left out is a model with one format there, or of whose reported format no tokens are known.
+    Left out is a model with one format there, or whose reported format's tokens are not known of
+    every answer; and so is every other such format, as its mean would be over other queries.
     """
     metric = board.headline
     cheapest = []
@@ -84,8 +86,11 @@ def _place(row: FormatRow) -> tuple[str, str]:
 
 
 def _tokens_of(row: FormatRow) -> FormatTokens | None:
-    tokens = row.run.provenance.costs.tokens_out
+    tokens = _COST.of_all(row.run.provenance.costs)
     return None if tokens is None else FormatTokens(row, tokens)
+
+
+_COST = next(cost for cost in COSTS if cost.name == "tokens out")
 
 
 MARGIN = 1.0  # Most points, or percent of what is no share, that a format as good is worse

@@ -7,11 +7,11 @@ from enum import Enum
 
 from ..scoring import Run
 from .board import Board
-from .board_tables import metric_table, tested_cell
+from .board_tables import metric_table, reported_formats, tested_cell
 from .comparable import asked_at
 from .cost_tables import cost_table
 from .legends import elsewhere_column
-from .notes import formats_used, notes_of, signs_of
+from .notes import notes_of, signs_of
 from .result_table import Field, FieldValue, Table, value_column
 from .table_output import to_booktabs, to_latex
 
@@ -25,33 +25,8 @@ class PaperStyle(Enum):
 
 def paper_tables(board: Board) -> list[Table]:
     """Return a table for each metric, with the format of each model, and without notes."""
-    tables = [metric_table(board, metric.name) for metric in board.shown]
-    return [replace(with_format(board, table), notes=()) for table in tables]
-
-
-def with_format(board: Board, table: Table) -> Table:
-    """Insert the reported formats behind the model; the same table without formats."""
-    formats = _formats(board)
-    if not formats:
-        return table
-    place = [field.name for field in table.fields].index("model") + 1
-    fields = [*table.fields[:place], Field("format"), *table.fields[place:]]
-    rows: list[list[FieldValue]] = []
-    for row in table.rows:
-        model = row[place - 1]
-        format_ = formats.get(model, "") if isinstance(model, str) else ""
-        rows.append([*row[:place], format_, *row[place:]])
-    return replace(table, fields=fields, rows=rows)
-
-
-def _formats(board: Board) -> dict[str, str]:
-    """Return the formats of each model, "" if no format has a name."""
-    by_model: dict[str, list[str]] = {}
-    for model, name, _ in formats_used(board):
-        names = by_model.setdefault(model, [])
-        if name not in names:
-            names.append(name)
-    return {model: ", ".join(names) for model, names in by_model.items()}
+    tables = [metric_table(board, metric.name, formats=True) for metric in board.shown]
+    return [replace(table, notes=()) for table in tables]
 
 
 def asked_with(board: Board) -> str:
@@ -97,14 +72,13 @@ def as_latex(board: Board, style: PaperStyle = PaperStyle.FULL) -> str:
 def _means(board: Board) -> Table:
     """Return models x means of the headline."""
     names = [mean.name for mean in board.means]
-    table = metric_table(board, board.headline.name, names)
-    columns = [field.name for field in table.fields if field.name != "formats tried"]
-    return replace(with_format(board, table.only(*columns)), notes=())
+    table = metric_table(board, board.headline.name, names, formats=True)
+    return replace(table.without(["formats tried"]), notes=())
 
 
 def _datasets(board: Board) -> Table:
     """Return datasets x models of the headline, each model with its format."""
-    formats = _formats(board)
+    formats = reported_formats(board)
     chosen = {model for model, _ in board.elsewhere}
     fields = [Field("dataset")]
     for model in board.models:

@@ -35,6 +35,7 @@ from .legends import (
     PValues,
     without_value,
 )
+from .published_rows import other_annotations
 from .result_table import NONE, Note
 
 MOST = 12  # Most models that notes name; the tables have all
@@ -191,6 +192,7 @@ def remarks(board: Board, only_reported: bool = False) -> list[Note]:
         "Formats named beforehand": _named_lines(board),
         ELSEWHERE.capitalize(): _unknown_lines(board),
         "Part of a table": by_dataset(_part),
+        "Other annotations": by_dataset(_other_annotations),
         "Transparent images": by_dataset(_transparent),
         "Intervals": by_dataset(lambda d: board.benchmark.interval_note(d.runs[0].variant)),
         "Scored earlier": by_dataset(_scored_earlier),
@@ -238,6 +240,13 @@ _AGREE = re.compile(r" \([^()]+ agree\)$")
 
 def _doubt(run: Run) -> str:
     return _AGREE.sub("", run.provenance.coords_doubt or "")
+
+
+def _other_annotations(dataset: ComparableRuns) -> str:
+    """Say that published values are of other annotations, and therefore not shown."""
+    if unlike := other_annotations(dataset):
+        return f"not the published ones ({unlike}): no published value stands beside these"
+    return ""
 
 
 def _part(dataset: ComparableRuns) -> str:

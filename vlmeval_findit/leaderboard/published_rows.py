@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from ..data import published_dataset
 from ..protocol import Benchmark, Published
+from ..storage import unlike_published
 from .comparable import ComparableRuns
 
 # By published metric: ours with its value where each reply has one box or point, and how we say so
@@ -19,22 +20,32 @@ def published_rows(
     benchmark: Benchmark, datasets: Sequence[ComparableRuns]
 ) -> tuple[Published, ...]:
     """Return what is published of datasets, by the benchmark's authors and by others."""
-    names = [dataset.name for dataset in datasets]
+    whole = [dataset for dataset in datasets if _has_the_published_rows(dataset)]
+    names = [dataset.name for dataset in whole]
     of_benchmark = [each for each in benchmark.published() if each.dataset in names]
-    whole = [dataset.name for dataset in datasets if _is_as_published(dataset)]
-    return (*of_benchmark, *_figures(benchmark, whole)) if whole else tuple(of_benchmark)
+    of_sets = [dataset.name for dataset in whole if _is_published_set(dataset)]
+    return (*of_benchmark, *_figures(benchmark, of_sets)) if of_sets else tuple(of_benchmark)
 
 
-def _is_as_published(dataset: ComparableRuns) -> bool:
-    """Tell whether a dataset is a published set, and none of its rows is missing from it."""
+def other_annotations(dataset: ComparableRuns) -> str:
+    """Say how the annotations of a dataset differ from the published ones; "" if they do not."""
+    return unlike_published(dataset.runs[0].provenance.made_of)
+
+
+def _has_the_published_rows(dataset: ComparableRuns) -> bool:
+    """Tell whether runs were asked every row, and the table is not known to be another one."""
+    return not dataset.runs[0].provenance.missing and not other_annotations(dataset)
+
+
+def _is_published_set(dataset: ComparableRuns) -> bool:
+    """Tell whether a dataset was imported as a published set."""
     published = published_dataset(dataset.name)
     made_of = dataset.runs[0].provenance.made_of
-    is_set = published is not None and made_of.get("set") == published[0].name
-    return is_set and "unlike published" not in made_of
+    return published is not None and made_of.get("set") == published[0].name
 
 
 def _figures(benchmark: Benchmark, datasets: Sequence[str]) -> Iterator[Published]:
-    from ..data import published_figures  # Read where they are needed only
+    from ..data import NOT_STATED, published_figures  # Read where they are needed only
 
     ours = [metric.name for metric in benchmark.metrics]
     for figure in published_figures():
@@ -47,4 +58,6 @@ def _figures(benchmark: Benchmark, datasets: Sequence[str]) -> Iterator[Publishe
             if figure.unknown:
                 told.append(f"not told: {', '.join(figure.unknown)}")
             where = f"{figure.source} ({'; '.join(filter(None, told))})"
-            yield Published(figure.model, of[0], {metric: figure.value}, where)
+            format_ = figure.conditions.format
+            told = "" if format_ == NOT_STATED else format_
+            yield Published(figure.model, of[0], {metric: figure.value}, where, told)

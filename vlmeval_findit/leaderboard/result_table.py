@@ -7,6 +7,7 @@ formats of values, intervals and p-values are defined here only.
 from __future__ import annotations
 
 import dataclasses
+from collections import Counter
 from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
@@ -150,24 +151,30 @@ class Table:
 
     @property
     def header(self) -> list[str]:
-        """The columns of :meth:`records`."""
-        names = []
+        """The columns of :meth:`records`; of two with one name the second is ``name (2)``."""
+        names: list[str] = []
         for field in self.fields:
             names.append(field.name)
             if field.interval:
                 names += [f"{field.name} low", f"{field.name} high"]
-        return names
+        times = Counter[str]()
+        unique = []
+        for name in names:
+            times[name] += 1
+            unique.append(name if times[name] == 1 else f"{name} ({times[name]})")
+        return unique
 
     def records(self) -> list[dict[str, Any]]:
         """Return the rows for programs: an interval adds two columns, ``low`` and ``high``."""
         records = []
+        header = self.header
         for row in self.cells():
             values: list[Any] = []
             for field, cell in row:
                 values.append(cell.value)
                 if field.interval:
                     values += cell.ends
-            records.append(dict(zip(self.header, values, strict=True)))
+            records.append(dict(zip(header, values, strict=True)))
         return records
 
     def frame(self) -> Any:

@@ -128,6 +128,7 @@ class Published:
     dataset: str
     values: Mapping[str, float]  # In percent, by metric
     where: str
+    format: str = ""  # As its source tells it; "": it does not
 
 
 @dataclass(frozen=True, slots=True)

@@ -305,6 +305,7 @@ class CostAxis:
     name: str
     value: Callable[[RunCosts], float | None]
     known: Callable[[RunCosts], int]
+    of_all: Callable[[RunCosts], float | None]  # None, too, where it is known of some answers
     source: Callable[[RunCosts], str] = lambda costs: ""
 
     def text(self, costs: RunCosts) -> str:
@@ -328,7 +329,7 @@ class CostAxis:
 
 # Costs that a chart may have as its horizontal axis
 COST_AXES = tuple(
-    CostAxis(cost.words, cost.axis, cost.of_run, cost.known, cost.source)
+    CostAxis(cost.words, cost.axis, cost.of_run, cost.known, cost.of_all, cost.source)
     for cost in COSTS
     if cost.axis
 )
@@ -357,11 +358,15 @@ class CostPanel:
 
     @cached_property
     def fronts(self) -> list[frozenset[int]]:
-        """The places of the points that are on the front, for each of :data:`COST_AXES`."""
+        """The places of the points that are on the front, for each of :data:`COST_AXES`.
+
+        A point whose cost is known of some answers only is on none, and beats none.
+        """
         scores = [point.score for point in self.points]
         fronts = []
-        for axis in range(len(COST_AXES)):
-            front = pareto_front(scores, self.costs(axis), self.metric.better)
+        for axis in COST_AXES:
+            costs = [axis.of_all(point.costs) for point in self.points]
+            front = pareto_front(scores, costs, self.metric.better)
             fronts.append(frozenset(front))
         return fronts
 

@@ -48,21 +48,23 @@ def choose_cards(
     If there are more answers than ``limit``, half of the cards go to the answers in which ``pairs``
     differ most. Every run gets an equal share of the rest: by turns of its worst answers, its best,
     those of every error type, those whose label is doubtful, and those on which formats of its
-    model, or runs of its dataset, disagree most. A share is at least three, so the last of very
-    many runs get none.
+    model, or runs of its dataset, disagree most. A share is at least three, where there are so many
+    cards, so the last of very many runs get none.
     """
     first = _first(pairs, limit // 2)
-    share = max(FEWEST, (limit - sum(map(len, first.values()))) // max(1, len(transcripts)))
+    most_runs = max(1, limit // FEWEST)
     some = [
         transcript
         for at, transcript in enumerate(transcripts)
-        if at < limit // FEWEST or page_key(transcript.run) in first
+        if at < most_runs or page_key(transcript.run) in first
     ]
     runs = [transcript.run for transcript in some]
+    rest = max(0, limit - sum(map(len, first.values())))
+    shares = _shares([len(run.rows) for run in runs], rest)
     spreads = _spreads(runs, lambda run: (run.model, run.board_dataset))
     spreads_of_dataset = _spreads(runs, lambda run: run.board_dataset)
     cards = []
-    for transcript in some:
+    for transcript, share in zip(some, shares, strict=True):
         run = transcript.run
         key = page_key(run)
         doubtful = doubts.get(run.board_dataset, {})
@@ -82,6 +84,20 @@ def choose_cards(
             score, spread = float(answers.scores[place]), float(answers.spreads[place])
             cards.append(Card(transcript, row, score, spread, answers.error_types(place)))
     return cards
+
+
+def _shares(answers: Sequence[int], cards: int) -> list[int]:
+    """Divide cards equally among runs; what a run has no answers for goes to the others.
+
+    >>> _shares([24, 24], 5), _shares([2, 24, 24], 30)
+    ([2, 3], [2, 14, 14])
+    """
+    shares = [0] * len(answers)
+    by_size = sorted(range(len(answers)), key=lambda at: answers[at])
+    for place, at in enumerate(by_size):
+        shares[at] = min(answers[at], cards // (len(by_size) - place))
+        cards -= shares[at]
+    return shares
 
 
 @dataclass(frozen=True, slots=True)

@@ -46,7 +46,7 @@ from ..models import (
 )
 from ..protocol import DatasetNameError, DatasetVariant, PictureSample, settings_from
 from ..serving import BOUNDS_FIELD, PROGRAMS
-from ..storage import table_facts, table_folders
+from ..storage import table_facts, table_folders, unlike_published
 from .figure_metric import FIGURE_METRICS
 from .reproduction_records import ConditionAgreement, ConditionSet, Setup
 
@@ -318,8 +318,7 @@ def dataset_notes(setup: Setup) -> Iterator[str]:
     """
     for variant in setup.variants:
         table = load_dataset(variant.name).table
-        facts = table_facts(table) or {}
-        if unlike := facts.get("unlike published"):
+        if unlike := unlike_published(table_facts(table) or {}):
             yield f"{variant.board_dataset} is not as published: {unlike}"
 
 

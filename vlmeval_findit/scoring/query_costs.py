@@ -165,6 +165,13 @@ class Cost(NamedTuple):
     note: str = ""  # What the reader of a table may take for something else
     short_value: Callable[[float], float] = lambda value: value  # In the unit of the short column
 
+    def of_all(self, costs: RunCosts) -> float | None:
+        """Return a run's value if it is known of every answer.
+
+        Only such values are compared: means over different queries differ by the queries, too.
+        """
+        return self.of_run(costs) if self.known(costs) == costs.queries else None
+
 
 # Tables, notes, charts and comparisons of runs have each of them, in this order.
 COSTS = (

@@ -41,6 +41,8 @@ from .table_files import (
     is_users_table as is_users_table,
     source_checksum as source_checksum,
     table_facts as table_facts,
+    UNLIKE_PUBLISHED as UNLIKE_PUBLISHED,
+    unlike_published as unlike_published,
 )
 
 from .predictions import (

@@ -331,6 +331,19 @@ def source_checksum(table: Path) -> str | None:
     return facts.get("source_sha256") if facts is not None and table.is_file() else None
 
 
+UNLIKE_PUBLISHED = "unlike published"  # The fact that says how a table differs from the published
+
+
+def unlike_published(facts: Mapping[str, Any]) -> str:
+    """Say how the annotations of a table differ from the published ones; "" if they do not.
+
+    Args:
+        facts: those of the table; version 1.0 wrote some under another key.
+    """
+    said = facts.get(UNLIKE_PUBLISHED) or facts.get("unlike_release") or ""
+    return said if isinstance(said, str) else "; ".join(map(str, said))
+
+
 def table_facts(table: Path) -> dict[str, Any] | None:
     """Return the facts about a table: what made it of which files; None if there are none.
 

@@ -74,12 +74,12 @@ def test_the_authors_file_becomes_the_table(lmu: Path, tmp_path: Path, capsys: C
     assert dataset.queries[3].captions is None
     meta = json.loads(dataset.table.with_suffix(".meta.json").read_text())
     assert meta["source_sha256"] == file_sha256(tmp_path / "dataset.json")
-    assert meta["unlike_release"] == []
+    assert "unlike published" not in meta
     unlike = "3 pairs, published are 247"
     assert prepare(tmp_path, authors_file(3), "--force") == 0
     assert f"not the authors' pairs: {unlike}" in capsys.readouterr().out
     meta = json.loads((lmu / "SelfRetrieval.meta.json").read_text())
-    assert meta["unlike_release"] == [unlike]
+    assert meta["unlike published"] == unlike
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,14 @@ from pathlib import Path
 from ...boxes import Truth
 from ...core import suggestion
 from ...protocol import LoadedDataset
-from ...storage import CellError, TableError, describe_sources, find_table, table_files
+from ...storage import (
+    UNLIKE_PUBLISHED,
+    CellError,
+    TableError,
+    describe_sources,
+    find_table,
+    table_files,
+)
 from ..findit import (
     Dataset,
     Family,
@@ -165,7 +172,8 @@ def prepare(folder: Path, split: RefL4Split, out: Path, force: bool = False) -> 
             where = f"{source}, id {annotation.index!r}, {error.column}"
             raise RefusedError("bad_annotation", where, str(error)) from None
     path = out / f"{table_name(split)}.tsv"
-    facts["unlike_release"] = unlike
+    if unlike:
+        facts[UNLIKE_PUBLISHED] = "; ".join(unlike)
     result = write_rows(path, Annotation, annotations, expressions, facts)
     note = f"not the authors' annotations: {'; '.join(unlike)}"
     return replace(result, notes=(note, *result.notes)) if unlike else result

@@ -12,7 +12,15 @@ from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 
 from ...core import file_sha256, quoted_value, read_json, suggestion, unsafe_name
 from ...protocol import DatasetNameError, LoadedDataset, PlainVariant
-from ...storage import ImagePath, TableError, WrittenTable, find_table, made_table, table_files
+from ...storage import (
+    UNLIKE_PUBLISHED,
+    ImagePath,
+    TableError,
+    WrittenTable,
+    find_table,
+    made_table,
+    table_files,
+)
 from . import PREFIX
 
 Value = TypeVar("Value", covariant=True)
@@ -137,7 +145,9 @@ def prepare(path: Path, out: Path, force: bool) -> WrittenTable:
             f"{path}: {'; '.join(unlike)}. Scores on other pairs are not those of "
             "D3 self-retrieval; to make the table all the same: --force"
         )
-    facts = {"source": path.name, "source_sha256": file_sha256(path), "unlike_release": unlike}
+    facts = {"source": path.name, "source_sha256": file_sha256(path)}
+    if unlike:
+        facts[UNLIKE_PUBLISHED] = "; ".join(unlike)
     notes = tuple(f"not the authors' pairs: {why}" for why in unlike)
     return WrittenTable(write_table(out, PREFIX, pairs, facts), len(pairs), notes)
 

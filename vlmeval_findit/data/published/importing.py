@@ -8,6 +8,7 @@ from pathlib import Path
 
 from ...benchmarks.findit import custom_rows
 from ...core import suggestion
+from ...storage import UNLIKE_PUBLISHED
 from ..annotated_samples import AnnotationError, BoxForm, Samples, Units
 from ..custom.build import ImportChoices, ImportedDataset, import_samples
 from ..custom.checks import check_name
@@ -93,7 +94,7 @@ def _import(
     if plugin:
         origin["plug-in"] = str(plugin)
     if differences:
-        origin["unlike published"] = "; ".join(differences)
+        origin[UNLIKE_PUBLISHED] = "; ".join(differences)
     for why in differences:
         samples.ledger.note(f"not as published: {why}", str(samples.source))
     choices = ImportChoices(
