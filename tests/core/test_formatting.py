@@ -6,8 +6,10 @@ import csv
 from io import StringIO
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from vlmeval_findit.core import as_csv, printable, shorten
+from vlmeval_findit.core import as_csv, printable, shorten, shorten_names
 
 
 @pytest.mark.parametrize(
@@ -51,3 +53,28 @@ def test_small_amounts_keep_their_digits_in_csv() -> None:
     numbers = [1.38123e-7, -0.05234, 0.1, 0.0]
     text = as_csv([{"n": number} for number in numbers])
     assert text.split() == ["n", "1.381e-07", "-0.05234", "0.1000", "0.0000"]
+
+
+@given(
+    st.sets(st.text("ab-_1", min_size=1, max_size=60), min_size=1, max_size=12), st.integers(8, 40)
+)
+def test_shortened_names_stay_different(names: set[str], most: int) -> None:
+    short = shorten_names(names, most)
+    assert {*short} == names
+    assert len({*short.values()}) == len(names)
+    assert all(len(text) <= most for text in short.values())
+    assert all(short[name] == name for name in names if len(name) <= most)
+
+
+@pytest.mark.parametrize("most", [16, 20, 26, 34, 40])
+@pytest.mark.parametrize("place", ["begin", "middle", "end", "two places"])
+def test_names_that_differ_anywhere_show_the_difference(place: str, most: int) -> None:
+    long = "Qwen3-VL-8B-Instruct-sft-refcoco"
+    names = {
+        "begin": [f"{letter}-{long}-merged" for letter in "abc"],
+        "middle": [f"{long}-step{step}-{long}" for step in (1, 2, 3)],
+        "end": [f"{long}-{long}-{step}" for step in (1000, 2000, 3000)],
+        "two places": [f"{long}-{a}-step-{b}-{long}" for a in "xy" for b in "12"],
+    }[place]
+    short = shorten_names(names, most)
+    assert len({*short.values()}) == len(names)

@@ -146,3 +146,17 @@ def test_a_terminal_cuts_no_value(width: int) -> None:
     assert text.count("52.0–70.1") >= 2
     assert ("name" * 20 in text) == (width == 200)
     assert ("(52.0–70.1)" in text) == (width == 200)
+
+
+@pytest.mark.parametrize("width", [40, 50, 60, 80])
+def test_no_two_models_have_one_name_in_a_terminal(width: int) -> None:
+    models = [
+        f"Qwen3-VL-8B-Instruct-sft-refcoco-lr{rate}e5-step{step}000-merged"
+        for rate in (1, 2)
+        for step in (1, 2)
+    ]
+    fields = [Field("dataset"), Field("model"), *map(value_column, ("F1@0.5", "mIoU"))]
+    rows = [["FindIt_Scenes_mini_xyxy_json", model, 5.2, 7.2] for model in models]
+    for part in to_terminal(Table("", fields, rows), width):
+        shown = [str(cell) for cell in part.columns[1].cells]
+        assert len({*shown}) == len(models)

@@ -223,6 +223,22 @@ UGLY = (
 )
 
 
+def test_no_two_models_have_one_name_in_a_chart(world: World) -> None:
+    """Names that differ in a few characters in the middle, as those of checkpoints do."""
+    run = world.run("M", JSON, speaking(JSON, 0.5, 10))
+    text = world.run("M", TEXT, speaking(TEXT, 0.5, 10))
+    models = [
+        f"Qwen3-VL-8B-Instruct-sft-refcoco-lr{rate}e5-step{step}000-merged"
+        for rate in (1, 2)
+        for step in (1, 2)
+    ]
+    data = data_of(page_of([replace(each, model=name) for name in models for each in (run, text)]))
+    for chart in ("standings", "formats", "thresholds"):
+        (spec,) = data["charts"][chart]
+        shown = {row["model"] for row in spec["data"]["values"]}
+        assert len(shown) == len(models), chart
+
+
 def test_names_and_replies_are_text_in_page_and_charts(world: World) -> None:
     world.table("Pascal", [query(i, f"{i // 2}.jpg", f"<b>{i}</b>") for i in range(12)])
     run = world.run("M", JSON, speaking(JSON, 0.5, 10))
@@ -241,8 +257,8 @@ def test_names_and_replies_are_text_in_page_and_charts(world: World) -> None:
     for name in map(printable, UGLY):
         # In tables and in charts; long names there by both ends.
         assert f'<th scope="row"><span>{escape(name)}</span></th>' in page
-        for chart in ("standings", "formats", "thresholds"):
-            assert json.dumps(shorten(name, 40))[1:-1] in json.dumps(data["charts"][chart])
+        for chart, most in (("standings", 26), ("formats", 40), ("thresholds", 34)):
+            assert json.dumps(shorten(name, most))[1:-1] in json.dumps(data["charts"][chart])
     # The policy forbids the addresses that the charts' library could load; the page has none.
     assert all(address.startswith(("#", "data:")) for address in parsed.addresses)
     page = page.replace(charts.script(), "")

@@ -285,7 +285,7 @@ def checkpoint_callback(
                 )  # fmt: skip
                 return
             runs = load_runs([Path(work_dir) / checkpoint.model(name)], keep=RowData.SUMS)
-            comparable, _ = group_comparable(runs)
+            comparable, _left_out = group_comparable(runs)
             curves = learning_curves(comparable)
             values = {f"findit/{curve.dataset}": curve.best.value for curve in curves}
             state.log_history.append({"step": state.global_step, **values})

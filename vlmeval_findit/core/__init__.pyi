@@ -27,6 +27,7 @@ from .formatting import (
     quoted_value as quoted_value,
     plain_value as plain_value,
     shorten as shorten,
+    shorten_names as shorten_names,
     alternatives as alternatives,
     first_few as first_few,
     counted as counted,

@@ -156,6 +156,50 @@ def shorten(text: str, most: int) -> str:
     return f"{text[: most - 1 - tail]}…{text[-tail:]}"
 
 
+def shorten_names(names: Iterable[str], most: int) -> dict[str, str]:
+    """Shorten names of one table or chart to ``most`` characters; different ones stay different.
+
+    Names whose ends are alike keep what differs between them; else they are numbered.
+
+    >>> names = ["tune-lr1e5-step1000-merged", "tune-lr1e5-step2000-merged", "base"]
+    >>> list(shorten_names(names, 16).values())
+    ['tune-lr…1…merged', 'tune-lr…2…merged', 'base']
+    """
+    short = {name: shorten(name, most) for name in names}
+    for group in _alike(short):
+        short |= _around_differences(group, most)
+    numbered = [name for group in _alike(short) for name in group]
+    for number, name in enumerate(numbered, 1):
+        end = f"…{number}"
+        short[name] = f"{name[: most - len(end)]}{end}"
+    return short
+
+
+def _alike(short: Mapping[str, str]) -> list[list[str]]:
+    """Return the names that are shortened to the same text."""
+    groups: dict[str, list[str]] = {}
+    for name, text in short.items():
+        groups.setdefault(text, []).append(name)
+    return [group for group in groups.values() if len(group) > 1]
+
+
+def _around_differences(names: Sequence[str], most: int) -> dict[str, str]:
+    """Cut names where all are alike: ``head…what differs…tail``; none where there is no room."""
+    head = _common_beginning(min(names), max(names))
+    reversed_rests = [name[head:][::-1] for name in names]
+    tail = _common_beginning(min(reversed_rests), max(reversed_rests))
+    room = most - 2 - max(len(name) - head - tail for name in names)
+    if room < 0:
+        return {}
+    shown_tail = min(tail, room // 2)
+    shown_head = min(head, room - shown_tail)
+    cut = {}
+    for name in names:
+        end = name[len(name) - shown_tail :]
+        cut[name] = f"{name[:shown_head]}…{name[head : len(name) - tail]}…{end}"
+    return cut
+
+
 def alternatives(names: Sequence[str]) -> str:
     """Name alternatives.
 

@@ -59,5 +59,5 @@ def _figures(benchmark: Benchmark, datasets: Sequence[str]) -> Iterator[Publishe
                 told.append(f"not told: {', '.join(figure.unknown)}")
             where = f"{figure.source} ({'; '.join(filter(None, told))})"
             format_ = figure.conditions.format
-            told = "" if format_ == NOT_STATED else format_
-            yield Published(figure.model, of[0], {metric: figure.value}, where, told)
+            known = "" if format_ == NOT_STATED else format_
+            yield Published(figure.model, of[0], {metric: figure.value}, where, known)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup, escape
 
-from ..core import as_csv, printable, shorten
+from ..core import as_csv, printable, shorten_names
 from .legends import IN_JSON, legend_of, signs_note
 from .result_table import (
     NONE,
@@ -297,8 +297,8 @@ def to_terminal(table: Table, width: int) -> Iterator[RichTable]:
     """Make tables of at most ``width`` characters, in which nothing is cut.
 
     If there is no room, the words of ``folded`` names stand below each other; then intervals are
-    below their values, long names are shortened in the middle, and finally columns are spread over
-    several tables with the same names.
+    below their values, long names are shortened in the middle, different ones differently, and
+    finally columns are spread over several tables with the same names.
     """
     from rich.cells import cell_len
     from rich.table import Table as RichTable
@@ -321,6 +321,7 @@ def to_terminal(table: Table, width: int) -> Iterator[RichTable]:
     most = free if free >= least else min(room - max(others, default=0), max(room // 2, least))
     while sum(keys) > most and max(keys, default=0) > _SHORTEST:
         keys[keys.index(max(keys))] -= 1
+    short = [shorten_names(columns[at][1:], most) for at, most in enumerate(keys)]
     for block in _blocks(others, room - sum(keys)):
         part = RichTable(box=None, header_style="bold", pad_edge=False, padding=(0, _GAP, 0, 0))
         shown = [*range(len(keys)), *(len(keys) + at for at in block)]
@@ -328,7 +329,7 @@ def to_terminal(table: Table, width: int) -> Iterator[RichTable]:
             side: Any = "left" if table.fields[at].kind is FieldType.TEXT else "right"
             part.add_column(Text(columns[at][0]), justify=side, no_wrap=True)
         for texts in zip(*(columns[at][1:] for at in shown), strict=True):
-            names = map(shorten, texts, keys)
+            names = [known[text] for known, text in zip(short, texts, strict=False)]
             # Text: a model's name is never markup.
             part.add_row(*map(Text, [*names, *texts[len(keys) :]]))
         yield part

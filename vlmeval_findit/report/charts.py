@@ -6,14 +6,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from html import escape
 from math import ceil
 from typing import Any, NamedTuple
 
-from ..core import printable, shorten
+from ..core import printable, shorten, shorten_names
 from ..protocol import Metric
 from ..statistics import Interval
 from .standings import BEST_STANDING, LOWER_STANDING, NOT_WORSE, STANDINGS, UNTESTED_STANDING, Panel
@@ -50,6 +50,8 @@ MAPS = 12  # Most models whose heat maps are in a chart
 DRAWN_MAPS = 4 * MAPS  # Most models of a dataset whose formats are drawn; formats.csv has all
 
 _LONGEST = 40
+# Beside an axis of 190 pixels and in a legend of 240, which cut what is longer
+AXIS_NAME, LEGEND_NAME = 26, 34
 _WIDE = 1150  # Width of a page in pixels, for the pictures that it shows until the script draws
 
 
@@ -108,6 +110,13 @@ def name(text: str) -> str:
     return shorten(printable(text), _LONGEST)
 
 
+def names_of(texts: Iterable[str], most: int = _LONGEST) -> dict[str, str]:
+    """Return names as a chart shows them, by themselves: different ones stay different."""
+    plain = {text: printable(text) for text in texts}
+    short = shorten_names(plain.values(), most)
+    return {text: short[shown] for text, shown in plain.items()}
+
+
 @cache
 def script() -> str:
     """Return the script that draws charts in a page; it sets ``vegaEmbed``.
@@ -153,6 +162,7 @@ def forest(metric: Metric, models: Sequence[str], panels: Sequence[Panel]) -> Sp
     """
     order = list(dict.fromkeys(dot.model for panel in panels for dot in panel.dots))
     order.sort(key=models.index)
+    names = names_of(order, AXIS_NAME)
     rows = []
     for panel in panels:
         for dot in panel.dots:
@@ -160,9 +170,9 @@ def forest(metric: Metric, models: Sequence[str], panels: Sequence[Panel]) -> Sp
             tested = with_unit(metric, dot.entry.tested)
             value = f"{tested}{spread(dot.entry.tested_interval)}"
             rows.append({
-                "panel": name(panel.name), "model": name(dot.model), "standing": dot.standing,
+                "panel": name(panel.name), "model": names[dot.model], "standing": dot.standing,
                 "value": round(dot.entry.tested, 4), "low": low, "high": high,
-                "text": f"{name(dot.model)}, {name(panel.name)}: {value}; {dot.standing}",
+                "text": f"{printable(dot.model)}, {name(panel.name)}: {value}; {dot.standing}",
             })  # fmt: skip
     shown = [standing for standing in STANDINGS if any(row["standing"] == standing for row in rows)]
     legend = {"title": None, "orient": "top", "symbolSize": 110, "symbolStrokeWidth": 2}
@@ -171,10 +181,10 @@ def forest(metric: Metric, models: Sequence[str], panels: Sequence[Panel]) -> Sp
         for looks in zip(*(_LOOKS[standing] for standing in shown), strict=True)
     )
     plain = {"grid": True, "ticks": False, "domain": False, "labelPadding": 8}
-    y = nominal("model", title=None, sort=[*map(name, order)], axis=plain)
+    y = nominal("model", title=None, sort=[*names.values()], axis=plain)
     x = {"title": None, "scale": {"zero": False}, "axis": {"tickCount": 4, "labelFlush": False}}
     best = "; ".join(f"{panel.name}: {panel.dots[0].model}" for panel in panels)
-    labels = min(200, 30 + 7 * max(len(name(model)) for model in order))
+    labels = min(200, 30 + 7 * max(map(len, names.values())))
     fit = Fit(len(panels), 190, labels)
     dots = {"x": number("value", **x), "fill": fill, "stroke": stroke, "shape": shape, **TEXT}
     bounds = {"x": number("low", **x), "x2": {"field": "high"}, "stroke": stroke}
@@ -217,13 +227,13 @@ COLOUR_RAMP = ("#eaf2fa", "#9cc7e8", "#3f88c5", "#14457c")
 READ_IN_WHITE = 0.74  # From this share of the scale on, values are white
 
 
-def _heat_map_value(metric: Metric, cell: FormatCell) -> Spec:
-    text = f"{name(cell.model)}, {cell.row} {cell.column}: {with_unit(metric, cell.value)}"
+def _heat_map_value(metric: Metric, cell: FormatCell, model: str) -> Spec:
+    text = f"{model}, {cell.row} {cell.column}: {with_unit(metric, cell.value)}"
     text += f"{spread(cell.bounds)}, {cell.queries:,} queries"
     if cell.reported:
         text += ", reported"
     return {
-        "model": name(cell.model),
+        "model": model,
         "row": cell.row,
         "column": cell.column,
         "value": round(cell.value, 4),
@@ -248,7 +258,8 @@ def heat_maps(
         for key in ("row", "column", "model")
     )
     step = max(48, 7 * max(len(word) for column in columns for word in [*column.split(), ""]) + 8)
-    values = [_heat_map_value(metric, cell) for cell in cells]
+    names = names_of(models)
+    values = [_heat_map_value(metric, cell, names[cell.model]) for cell in cells]
     # From here on white is easier to read than black.
     middle = ends[0] + READ_IN_WHITE * (ends[1] - ends[0])
     reported = [f"{cell.model} {cell.row} {cell.column}" for cell in cells if cell.reported]
@@ -265,7 +276,7 @@ def heat_maps(
     axis_names = " and ".join(filter(None, axes)) or "format"
     return chart(
         f"{metric.title} by {axis_names}; reported: {', '.join(reported)}", fit, values,
-        facet=nominal("model", title=None, sort=[*map(name, models)],
+        facet=nominal("model", title=None, sort=[*names.values()],
                       header={"labelAnchor": "start"}),
         columns=fit.columns,
         spacing=24,

@@ -43,7 +43,7 @@ from .charts import (
     Spec,
     chart,
     layer,
-    name,
+    names_of,
     nominal,
     number,
     svg,
@@ -95,7 +95,8 @@ class CostCharts:
         panel = self.panels[0]
         costs = panel.costs(self.axes[self.first])
         named = zip(panel.points, costs, strict=True)
-        return [name(point.label) for point, cost in named if cost is None]
+        names = names_of(point.label for point in panel.points)
+        return [names[point.label] for point, cost in named if cost is None]
 
     @property
     def front(self) -> list[str]:
@@ -144,6 +145,7 @@ def _unit(metric: Metric) -> str:
 
 def _points(panel: CostPanel, axes: Sequence[int]) -> list[dict[str, Any]]:
     """Return the points of a panel for charts, each with its ``costs`` on some axes."""
+    names = names_of(point.label for point in panel.points)
     points = []
     for at, point in enumerate(panel.points):
         costs: list[Spec | None] = []
@@ -159,7 +161,7 @@ def _points(panel: CostPanel, axes: Sequence[int]) -> list[dict[str, Any]]:
             })  # fmt: skip
         low, high = ends(point.interval)
         points.append({
-            "name": name(point.label), "score": round(point.score, 4), "low": low, "high": high,
+            "name": names[point.label], "score": round(point.score, 4), "low": low, "high": high,
             "costs": costs,
         })  # fmt: skip
     return points

@@ -8,7 +8,20 @@ from ..boxes import CONFIDENCE_MEANINGS
 from ..leaderboard import LearningCurve
 from ..protocol import Curve
 from ..statistics import Bin
-from .charts import COLOURS, INK, TEXT, Fit, Spec, chart, have_ends, layer, name, nominal, number
+from .charts import (
+    COLOURS,
+    INK,
+    LEGEND_NAME,
+    TEXT,
+    Fit,
+    Spec,
+    chart,
+    have_ends,
+    layer,
+    names_of,
+    nominal,
+    number,
+)
 from .value_text import ends, spread, with_unit
 
 _SHAPES = ("circle", "square", "diamond", "cross", "triangle-up", "triangle-down")
@@ -25,15 +38,16 @@ _HALF = 0.5  # The threshold of scores; every curve has it
 def curves(dataset: str, by_model: Mapping[str, Curve]) -> Spec:
     """Draw precision, recall and F1 by IoU threshold; at most :data:`MOST_CURVES` models."""
     what = ["precision", "recall", "F1"]
+    shown = names_of(by_model, LEGEND_NAME)
     rows = []
     for model, curve in by_model.items():
         values = zip(curve.thresholds, curve.precision, curve.recall, curve.f1, strict=True)
         for threshold, precision, recall, f1 in values:
             rows.append({
-                "model": name(model), "t": threshold, "precision": round(precision, 4),
+                "model": shown[model], "t": threshold, "precision": round(precision, 4),
                 "recall": round(recall, 4), "F1": round(f1, 4),
             })  # fmt: skip
-    names = [*map(name, by_model)]
+    names = [*shown.values()]
     at_half = ", ".join(
         f"{model} {curve.f1[curve.thresholds.index(_HALF)]:.1f} %"
         for model, curve in by_model.items()
@@ -87,22 +101,23 @@ def learning_chart(learning: Sequence[LearningCurve]) -> Spec:
     The best checkpoint of a training is a diamond; the title has its verdict.
     """
     learning = learning[:MOST_CURVES]
+    shown = names_of((curve.name for curve in learning), LEGEND_NAME)
     rows = []
     for curve in learning:
         for point in curve.points:
             low, high = ends(point.interval)
             best = point is curve.best
-            text = f"{name(curve.name)}, step {point.step}: {with_unit(curve.metric, point.value)}"
+            text = f"{shown[curve.name]}, step {point.step}: {with_unit(curve.metric, point.value)}"
             text += spread(point.interval)
             if best:
                 text += ", best"
             rows.append({
-                "model": name(curve.name), "step": point.step, "value": round(point.value, 4),
+                "model": shown[curve.name], "step": point.step, "value": round(point.value, 4),
                 "low": low, "high": high, "best": best, "text": text,
             })  # fmt: skip
-    names = [name(curve.name) for curve in learning]
+    names = [shown[curve.name] for curve in learning]
     title = learning[0].title
-    verdicts = [f"{name(curve.name)}: {curve.verdict}" for curve in learning]
+    verdicts = [f"{shown[curve.name]}: {curve.verdict}" for curve in learning]
     colour = nominal("model", sort=names, title=None,
                      scale={"domain": names, "range": [*COLOURS][: len(names)]},
                      legend={"orient": "bottom"} if len(names) > 1 else None)  # fmt: skip
@@ -135,12 +150,12 @@ def learning_chart(learning: Sequence[LearningCurve]) -> Spec:
 
 def _bin_value(run: str, definition: str, shown: Bin) -> Spec:
     return {
-        "run": name(run),
+        "run": run,
         "by": definition,
         "confidence": round(100 * shown.confidence, 4),
         "hits": round(100 * shown.hits, 4),
         "boxes": shown.boxes,
-        "text": f"{name(run)}, by {definition}: confidence {100 * shown.confidence:.0f} %, "
+        "text": f"{run}, by {definition}: confidence {100 * shown.confidence:.0f} %, "
         f"{100 * shown.hits:.0f} % right, {shown.boxes:,} boxes",
     }
 
@@ -151,10 +166,11 @@ def reliability_chart(runs: Mapping[str, Mapping[str, Sequence[Bin]]]) -> Spec:
     Args:
         runs: bins by the names of runs and of definitions.
     """
+    names = names_of(runs)
     rows = []
     for run, definitions in runs.items():
         for definition, bins in definitions.items():
-            rows += [_bin_value(run, definition, each) for each in bins]
+            rows += [_bin_value(names[run], definition, each) for each in bins]
     # A definition of confidence has the same colour in every chart.
     used = set()
     for definitions in runs.values():
@@ -172,7 +188,7 @@ def reliability_chart(runs: Mapping[str, Mapping[str, Sequence[Bin]]]) -> Spec:
                      opacity=0.5, aria=False)  # fmt: skip
     return chart(
         f"Share of hits by confidence: {', '.join(runs)}", Fit(len(runs), 250, 60), rows,
-        facet=nominal("run", title=None, sort=[*map(name, runs)]),
+        facet=nominal("run", title=None, sort=[*names.values()]),
         columns=min(4, len(runs)),
         spec={
             "width": 300, "height": 200,
