@@ -9,6 +9,8 @@ import pytest
 from random_folders import make_folder
 from stated_numbers import READERS, Outputs, Stated, formats_csv, leaderboard_csv
 
+from vlmeval_findit.report import panels_of
+
 Key = tuple[str, str, str, str]
 
 
@@ -59,3 +61,19 @@ def _known(
     """Return what the first file says of the same; None if it does not have it."""
     format_ = each.format or reported.get((each.column, each.model), "")
     return expected.get((each.column, each.model, format_, each.name))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_two_models_have_one_verdict(
+    seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The second of a panel is tested against the best, and against the one a rank above."""
+    made = make_folder(tmp_path, seed, monkeypatch)
+    seen = 0
+    for board in Outputs(made.runs, made.reviews, tmp_path / "out").boards:
+        for panel in panels_of(board):
+            best, *others = panel.dots
+            for dot in others[:1]:
+                seen += 1
+                assert dot.to_best == dot.entry.to_above, f"{dot.model} and {best.model}"
+    assert seen

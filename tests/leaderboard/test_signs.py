@@ -199,10 +199,10 @@ def test_each_output_says_what_p_values_are_corrected_for(
     board = board_of(world, 40, ("Pascal",))
     page = make_page(board, NOW)
     pairs = page.split('<section id="compare"')[1].split("</section>")[0]
-    for family in (PValues.PAIR, PValues.ERRORS, PValues.RANKS, PValues.PANEL):
+    for family in (PValues.PAIR, PValues.ERRORS, PValues.MODELS):
         assert family.value in pairs
     for text in (as_markdown(board), as_latex(board), page):
-        assert PValues.RANKS.value in text
+        assert PValues.MODELS.value in text
         assert PValues.PAIR.value in text
     files = [f"{world.runs}/{model}_FindIt_Pascal_xyxy_json.json" for model in ("Many", "One")]
     assert main(["compare", *files]) == 0

@@ -62,7 +62,7 @@ def test_the_best_and_a_model_that_is_as_good(world: World) -> None:
     first = headlines(ranked(world))
     assert first["best"][0] == "Other and Twin"
     assert re.fullmatch(r"F1@0.5 (.+ %) \(95 % .+\), Pascal; next is Poor: 0.0 %", first["best"][1])
-    certain = "the same score as Twin, p = 1.000, corrected for all pairs of models of a panel"
+    certain = "the same score as Twin, p = 1.000, corrected for all pairs of models of a column"
     assert first["certain"] == ("No, it may be chance", certain)
     assert first["format"] == ("xyxy_json", "the only format asked; for Twin, too")
 

@@ -16,6 +16,7 @@ from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
+from warnings import catch_warnings
 
 from openpyxl import load_workbook
 
@@ -260,7 +261,9 @@ def compare_command(made: Outputs) -> Iterator[Stated]:
 def compare_in_python(made: Outputs) -> Iterator[Stated]:
     for left, right in _neighbours(made):
         titles = {metric.title: metric.name for metric in left.benchmark.all_metrics}
-        for title, row in findit.compare(left, right).iterrows():
+        with catch_warnings(action="ignore"):
+            compared = findit.compare(left, right)
+        for title, row in compared.iterrows():
             for side, run in (("A", left), ("B", right)):
                 of = run.board_dataset, run.model, run.variant.format, titles[str(title)]
                 yield Stated(*of, row[side])

@@ -6,6 +6,7 @@ from .board import (
     Board as Board,
     boards as boards,
     make_board as make_board,
+    difference_of as difference_of,
     best_first as best_first,
 )
 

@@ -11,13 +11,12 @@ from ..analysis import HeldOutAnswers, estimate_run, is_favoured
 from ..protocol import Benchmark, Better, Metric, Published
 from ..scoring import Run
 from ..statistics import (
+    BestOf,
     Difference,
     Estimate,
     Interval,
-    correct_by_holm,
     mean_of_estimates,
     metric_intervals,
-    paired_difference,
 )
 from .comparable import ComparableRuns, ExcludedRun, by_model, group_by, group_comparable
 from .legends import TIED_SIGN, UNTESTED_SIGN
@@ -53,8 +52,8 @@ class RankedValue:
     # What it is ranked and tested by where its format was chosen; else None
     elsewhere: ValueElsewhere | None = None
     rank: int | None = None  # None: failed calls, and the metric is over answered calls only
-    # Paired difference to the model a rank above, corrected for the comparisons of this metric
-    # here; None for the first, and without a rank
+    # Paired difference to the model a rank above, corrected for all pairs of models that have a
+    # rank by this metric here; None for the first, and without a rank
     to_above: Difference | None = None
     voted: bool = False  # Reviewers of the labels that it is scored with saw the model's answers
 
@@ -407,10 +406,12 @@ def _ranked_values(
         # Two models at a time: a thousand estimates are as many numbers as all their images.
         estimates = (_tested_estimate(group[model], (metric,)) for model in order)
         pairs = zip(pairwise(order), pairwise(estimates), strict=True)
-        tests = correct_by_holm(
-            difference_of(values[lower] - values[above], of_lower, of_above, metric.name)
+        # The values decide who stands above whom: as of the best of many, tests hold for all pairs.
+        choice = BestOf(max(2, len(order)))
+        tests = [
+            difference_of(choice, values[lower] - values[above], of_lower, of_above, metric.name)
             for (above, lower), (of_above, of_lower) in pairs
-        )
+        ]
         rank = 1
         for place, (model, test) in enumerate(zip(order, [None, *tests], strict=False), 1):
             if test is not None and abs(test.value) > 1e-9:
@@ -421,15 +422,22 @@ def _ranked_values(
 
 
 def difference_of(
-    value: float, left: Estimate | None, right: Estimate | None, metric: str
+    choice: BestOf, value: float, left: Estimate | None, right: Estimate | None, metric: str
 ) -> Difference:
-    """Subtract one value from another; without a test where one of the estimates is not known.
+    """Subtract one model's value from another's in a column; its test holds for all its pairs.
 
-    ``value`` is the difference then.
+    Every output tests two models of a column by this, whichever of them it names.
+
+    Args:
+        choice: how many models the column ranks.
+        value: the difference, where one of the estimates is not known; there is no test then.
+        left: what the first is tested by.
+        right: what is subtracted.
+        metric: the name of the column's metric.
     """
     if left is None or right is None:
         return Difference(value, None, None, None)
-    return paired_difference(left, right, metric)
+    return choice.difference(left, right, metric)
 
 
 def _rankable(group: Mapping[str, Sequence[_Reported]]) -> list[str]:

@@ -253,7 +253,7 @@ def values_table(board: Board) -> Table:
         fields.append(value_column(name))
         if board.elsewhere:
             fields.append(value_column(elsewhere_column(name)))
-        fields += [count_column(f"{name} rank"), *_tests(f"{name} p to rank above", "Holm")]
+        fields += [count_column(f"{name} rank"), *_tests(f"{name} p to rank above", "corrected")]
         fields.append(Field(f"{name} tied"))
     fields += cost_fields()
     if board.published:

@@ -42,8 +42,7 @@ def without_value(sign: str) -> str:
 class PValues(Enum):
     """Which tests share 5 %: what the p-values of an output are corrected for, in words."""
 
-    RANKS = "corrected (Holm) for each model against the one a rank above, in one column"
-    PANEL = "corrected for all pairs of models of a panel"
+    MODELS = "corrected for all pairs of models of a column"
     PAIR = "of this pair alone, not corrected for other pairs"
     ERRORS = "corrected (Holm) for the error types of the pair"
     DATASETS = "corrected (Holm) for the datasets of the two models"

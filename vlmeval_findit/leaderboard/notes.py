@@ -74,7 +74,7 @@ def how_to_read(board: Board) -> str:
 
 # The tests of one pair are another family: whoever sees both must know
 _P_VALUES = (
-    f"p-values are {PValues.RANKS.value}; each of A against B, in the report and of compare, is "
+    f"p-values are {PValues.MODELS.value}; each of A against B, in the report and of compare, is "
     f"{PValues.PAIR.value}"
 )
 

@@ -8,7 +8,15 @@ from dataclasses import dataclass
 
 from ..analysis import ELSEWHERE
 from ..core import counted
-from ..leaderboard import Board, PValues, RankedValue, formats_compared, formats_tried, formats_used
+from ..leaderboard import (
+    Board,
+    PValues,
+    RankedValue,
+    difference_of,
+    formats_compared,
+    formats_tried,
+    formats_used,
+)
 from ..statistics import TOO_FEW_IMAGES, BestOf, Difference
 from .lost_points import Losses
 from .value_text import spread, with_unit
@@ -85,10 +93,8 @@ def _dots(board: Board, name: str, datasets: Sequence[str]) -> tuple[Dot, ...]:
 
     def to_best(model: str) -> Difference:
         tested = board.tested_estimate(model, datasets, (metric,))
-        if tested is None or best is None:
-            value = entries[model].tested - entries[order[0]].tested
-            return Difference(value, None, None, None)
-        return choice.difference(tested, best, metric.name)
+        value = entries[model].tested - entries[order[0]].tested
+        return difference_of(choice, value, tested, best, metric.name)
 
     tests = map(to_best, order[1:])
     dots = zip(order, [None, *tests], strict=True)
@@ -169,7 +175,7 @@ def _certain(board: Board, panel: Panel) -> Iterator[Headline]:
     if p is not None:
         p_text = ", p below 0.001" if p < 0.001 else f", p = {p:.3f}"
         if len(others) > 1:
-            p_text += f", {PValues.PANEL.value}"
+            p_text += f", {PValues.MODELS.value}"
     if next_.standing == UNTESTED_STANDING:
         why = f"{margin} between {best.model} and {next_.model}, {UNTESTED_STANDING}"
         yield Headline(question, "Not known", f"{why}: {_why_untested(best, next_)}")
