@@ -261,7 +261,18 @@ def screen_conventions(
 ) -> tuple[Floats, Floats]:
     """Return nats by box, (conventions, n), with objects and without."""
     logs, nothing = np.empty((2, len(known), arrays.boxes))
-    for rows in _read_together(arrays, known):
+    for rows, boxes in read_together(arrays, known):
+        densities = likelihood(arrays, boxes, (width,))
+        logs[rows] = densities.logs()
+        nothing[rows] = densities.logs(follows=0.0)
+    return logs, nothing
+
+
+def read_together(
+    arrays: RunArrays, known: Sequence[Convention]
+) -> Iterator[tuple[Indices, Boxes]]:
+    """Yield places (spaces, orders) of conventions, and the boxes read in them, several at once."""
+    for rows in _places_to_read(arrays, known):
         maps = [arrays.coordinate_map(known[row].space.map_of) for row in rows[:, 0]]
         frames = CoordinateMap(
             np.stack([each.scale for each in maps])[:, None, :, arrays.box_query],
@@ -269,13 +280,10 @@ def screen_conventions(
             maps[0].turned,
         )
         corners = np.array([known[row].order.corners for row in rows[0]])
-        densities = likelihood(arrays, to_boxes(arrays.numbers, frames, corners), (width,))
-        logs[rows] = densities.logs()
-        nothing[rows] = densities.logs(follows=0.0)
-    return logs, nothing
+        yield rows, to_boxes(arrays.numbers, frames, corners)
 
 
-def _read_together(arrays: RunArrays, known: Sequence[Convention]) -> Iterator[Indices]:
+def _places_to_read(arrays: RunArrays, known: Sequence[Convention]) -> Iterator[Indices]:
     """Yield places (spaces, orders) of conventions to read at once: for few boxes several spaces.
 
     Spaces that are read together have the same orders, and are all turned or none is.

@@ -6,6 +6,8 @@ nothing. As for boxes, densities are of the reply's numbers, so that units are c
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,7 +25,7 @@ from .diagnosis import (
     preference,
     z_over_images,
 )
-from .likelihood import MEANINGLESS, centre_density, to_boxes, to_numbers
+from .likelihood import MEANINGLESS, Boxes, centre_density, read_together, to_boxes, to_numbers
 from .run_arrays import RunArrays
 
 X_FIRST = Order("xy", USUAL, np.eye(4))  # A point as (x, y)
@@ -98,7 +100,7 @@ def diagnose_points(arrays: RunArrays, declared: Convention) -> PointDiagnosis:
         nats = float(read.logs.sum()) - read.convention.cost
         return nats + preference(read.convention, declared)
 
-    known = [_read(arrays, each) for each in point_conventions(declared)]
+    known = _read(arrays, point_conventions(declared))
     best = max(known, key=worth)
     images = arrays.images[arrays.box_query]
     fit = PointFit(
@@ -122,31 +124,48 @@ def _decide(fit: PointFit, points: int) -> CoordinateVerdict:
     return CoordinateVerdict.OTHER if sure else CoordinateVerdict.UNDECIDED
 
 
-def _read(arrays: RunArrays, convention: Convention) -> _Read:
-    """Read the points of a run in a convention."""
-    frame = arrays.coordinate_map(convention.space.map_of).of(arrays.box_query)
-    places = to_boxes(arrays.numbers, frame, convention.order.corners)
+def _read(arrays: RunArrays, known: Sequence[Convention]) -> list[_Read]:
+    """Read the points of a run in each convention."""
+    reads: dict[int, _Read] = {}
+    for rows, places in read_together(arrays, known):
+        logs, nothing, hits = _likelihood(arrays, places)
+        for at in np.ndindex(rows.shape):
+            row = int(rows[at])
+            reads[row] = _Read(known[row], logs[at], nothing[at], hits[at])
+    return [reads[row] for row in range(len(known))]
+
+
+def _likelihood(arrays: RunArrays, places: Boxes) -> tuple[Floats, Floats, Floats]:
+    """Return (..., n) nats by point, nats if none meant an object, and 1 where it is in one."""
     truth = arrays.paired
     box = arrays.pair_box
-    error = (places.centre[:, box] - truth.centre) / truth.side
+    error = (places.centre[..., box] - truth.centre) / truth.side
     # From densities in shares of the image to those of numbers
-    units = -np.log(places.scale).sum(0)
+    units = -np.log(places.scale).sum(-2)
     away = np.abs(places.centre - 0.5)
-    anywhere = units + np.log(centre_density(away)).sum(0)
-    meaningless = -np.log((np.abs(arrays.numbers[:2]) + 0.01) * 32).sum(0)
-    others = np.exp(anywhere) * (1 - _FOLLOWS - MEANINGLESS) + np.exp(meaningless) * MEANINGLESS
-    nothing = np.log(np.exp(anywhere) * (1 - MEANINGLESS) + np.exp(meaningless) * MEANINGLESS)
-    square = (error**2).sum(0)
-    choices = np.exp(units - arrays.log_choices)[box] / np.exp(truth.log_side.sum(0))
-    tried: list[Floats] = []
+    anywhere = np.exp(units + np.log(centre_density(away)).sum(-2))
+    meaningless = np.exp(-np.log((np.abs(arrays.numbers[:2]) + 0.01) * 32).sum(0)) * MEANINGLESS
+    others = anywhere * (1 - _FOLLOWS - MEANINGLESS) + meaningless
+    nothing = np.log(anywhere * (1 - MEANINGLESS) + meaningless)
+    square = (error**2).sum(-2)
+    choices = np.exp(units - arrays.log_choices)[..., box] / np.exp(truth.log_side.sum(0))
+    tried = []
     for width in _WIDTHS:
         pairs = choices / (2 * np.pi * width**2) * (1 + square / (2 * width**2)) ** -2
-        objects = np.bincount(box, pairs, arrays.boxes)
-        tried.append(np.log(_FOLLOWS * objects + others))
-    logs = max(tried, key=lambda each: float(each.sum()))
-    hits = np.zeros(arrays.boxes)
-    np.maximum.at(hits, box, (np.abs(error) <= 0.5).all(0).astype(float))
-    return _Read(convention, logs, nothing, hits)
+        tried.append(np.log(_FOLLOWS * _sum_by_point(arrays, pairs) + others))
+    of_widths = np.array(tried)
+    likely = of_widths.sum(-1).argmax(0)[None, ..., None]
+    logs = np.take_along_axis(of_widths, likely, 0)[0]
+    inside = (np.abs(error) <= 0.5).all(-2).astype(float)
+    return logs, nothing, (_sum_by_point(arrays, inside) > 0).astype(float)
+
+
+def _sum_by_point(arrays: RunArrays, pairs: Floats) -> Floats:
+    """Add (..., p) values of pairs to (..., n) totals of their points."""
+    rows = math.prod(pairs.shape[:-1])
+    place = np.arange(rows)[:, None] * arrays.boxes + arrays.pair_box
+    totals = np.bincount(place.ravel(), pairs.ravel(), rows * arrays.boxes).astype(float)
+    return totals.reshape(*pairs.shape[:-1], arrays.boxes)
 
 
 def _distance(arrays: RunArrays, left: Convention, right: Convention) -> float:
