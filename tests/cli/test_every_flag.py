@@ -39,7 +39,7 @@ TYPED: dict[str, dict[str, list[str]]] = {
             "--work-dir elsewhere", """--judge-args '{"space": "pixels"}'""",
             "--image-root Demo=pictures", "--prompts qwen3-vl-1", "--like Qwen3-VL",
             "--space pixels", "--system system.txt", "--prompt-template template.txt",
-            "--base-url http://127.0.0.1:1/v1", "--provider openai", "--key OTHER_KEY",
+            "--base-url http://127.0.0.1:1/v1 --retry 1", "--provider openai", "--key OTHER_KEY",
             "--header 'X-Team: a'", """--extra-body '{"top_k": 1}'""", "--temperature 0.5",
             "--max-usd 0.001", "--dry-run", "--logprobs", "nothing",
         ],
