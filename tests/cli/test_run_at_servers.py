@@ -16,6 +16,7 @@ from host_runs import STOCK, environment, require_host, run
 
 from vlmeval_findit.cli import main
 from vlmeval_findit.cli import run as run_command
+from vlmeval_findit.core import vlmevalkit
 from vlmeval_findit.engine import calls
 from vlmeval_findit.protocol import FORCE_VARIABLE, LOGPROBS_VARIABLE
 
@@ -26,6 +27,7 @@ REPLY = '[{"bbox": [0, 0, 1000, 1000]}]'
 IN_A_PROCESS = """
 import sys
 from vlmeval_findit.cli import main
+from vlmeval_findit.core import vlmevalkit
 status = main(sys.argv[1:])
 for name in ("vlmeval", "torch", "vlmeval_findit.benchmarks.vpbench.benchmark", "numpy.ma"):
     assert name not in sys.modules, f"{name} was imported"
@@ -242,3 +244,27 @@ def test_without_vlmevalkit_what_it_does_is_refused(
         assert "and VLMEvalKit is not installed: pip install " in error
         assert not server.asked
         assert main(command) == 0
+
+
+def test_a_vlmevalkit_without_a_runner_is_in_nobodys_way(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As pip installs upstream's."""
+    package = tmp_path / "site" / "vlmeval"
+    package.mkdir(parents=True)
+    for place in ("cli.run", "core.vlmevalkit", "engine.deployments"):
+        monkeypatch.setattr(f"vlmeval_findit.{place}.package_folder", lambda: package)
+    vlmevalkit._text.cache_clear()
+    vlmevalkit.host_version.cache_clear()
+    here = ["run", "--data", DATA, "--limit", "1", "--work-dir", str(tmp_path)]
+    with ChatServer(right) as server:
+        assert main(words(server, "--model", MODEL, "--work-dir", str(tmp_path))) == 0
+        assert main([*here, "--model", "FullImage"]) == 0
+        capsys.readouterr()
+        for more in (["--mode", "infer"], ["--use-vllm"]):
+            assert main([*here, "--model", "FullImage", *more]) == 2
+            error = capsys.readouterr().err
+            assert f"and the VLMEvalKit in {package} has no runner" in error
+            assert "In a clone of it, type:\n  python run.py " in error
+    vlmevalkit._text.cache_clear()
+    vlmevalkit.host_version.cache_clear()
