@@ -15,7 +15,7 @@ from host_runs import require_host
 
 from vlmeval_findit import cli
 from vlmeval_findit.cli import error_text, main
-from vlmeval_findit.core import as_called, program, quiet_log
+from vlmeval_findit.core import as_called, hide_bars, program, quiet_log
 
 
 def test_a_closed_pipe_is_no_error() -> None:
@@ -78,7 +78,7 @@ def test_a_wrong_path_or_gpu_is_named_with_its_flag(
         ("report --watch none.YAML", "none.YAML: the file does not exist"),
         ("report . --out .", "Invalid value for '--out': File '.' is a directory"),
         (
-            "run --data FindIt_Demo_xyxy_json --model FindIt-Nano",
+            "run --data FindIt_Demo_xyxy_json --model FindIt-Nano --mode infer",
             "CUDA_VISIBLE_DEVICES=0,GPU-5b: VLMEvalKit's runner takes numbers only",
         ),
     ):
@@ -143,13 +143,14 @@ def test_quiet_leaves_errors_of_vlmevalkit_and_bars_are_for_terminals(
     for name in ("TQDM_DISABLE", "HF_HUB_DISABLE_PROGRESS_BARS"):
         monkeypatch.setenv(name, "")
     monkeypatch.setattr(sys.stderr, "isatty", lambda: terminal)
-    quiet_log()
+    hide_bars()
     assert os.environ["TQDM_DISABLE"] == ("" if terminal else "1")
+    hide_bars(always=True)
+    assert os.environ["TQDM_DISABLE"] == "1"
     log = logging.getLogger("vlmeval")
     monkeypatch.setattr(log, "handlers", [])
     monkeypatch.setattr(log, "propagate", True)
     quiet_log(errors_only=True)
-    assert os.environ["TQDM_DISABLE"] == "1"
     log.getChild("run").warning("noise")
     log.getChild("run").error("fault")
     assert capsys.readouterr().err == "fault\n"

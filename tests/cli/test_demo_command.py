@@ -10,7 +10,6 @@ from types import SimpleNamespace
 import pytest
 import yaml
 from fresh_venvs import FreshVenv, build, copy_of_the_clone, installed, source_archive
-from host_runs import require_host
 
 from vlmeval_findit.benchmarks.findit import parse
 from vlmeval_findit.cli import demo, main
@@ -48,7 +47,6 @@ class Demonstrated:
 @pytest.fixture(scope="module")
 def demonstrated(tmp_path_factory: pytest.TempPathFactory) -> Demonstrated:
     """Run it once: the released wheels, with what ``demo`` asks for, without a network."""
-    require_host()
     folder = tmp_path_factory.mktemp("demo")
     clone = copy_of_the_clone(folder)
     wheel = build(source_archive(clone, folder), "build_wheel", folder / "wheel")
@@ -61,7 +59,6 @@ def numbers(line: str) -> list[float]:
 
 
 @pytest.mark.slow
-@pytest.mark.host
 def test_it_fits_a_screen_and_tells_its_story(demonstrated: Demonstrated) -> None:
     lines = demonstrated.out.splitlines()
     assert len(lines) <= 40
@@ -93,7 +90,6 @@ def test_it_fits_a_screen_and_tells_its_story(demonstrated: Demonstrated) -> Non
 
 
 @pytest.mark.slow
-@pytest.mark.host
 def test_a_second_run_prints_the_same_and_asks_nothing(demonstrated: Demonstrated) -> None:
     journal = {path: path.read_bytes() for path in demonstrated.work.glob("calls.jsonl*")}
     assert demonstrated.run() == demonstrated.out
@@ -108,7 +104,6 @@ def test_a_second_run_prints_the_same_and_asks_nothing(demonstrated: Demonstrate
 
 
 @pytest.mark.slow
-@pytest.mark.host
 def test_its_report_shows_score_against_cost(demonstrated: Demonstrated) -> None:
     script = r'<script type="application/json" id="data">(.*?)</script>'
     (data,) = re.findall(script, demonstrated.report)

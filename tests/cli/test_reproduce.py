@@ -13,7 +13,6 @@ import pytest
 import refcoco_stand_ins as copies
 from chat_server import Answer, Asked, ChatServer, Serve, completion, error
 from custom_data import data_folder
-from host_runs import require_host
 from published_stand_ins import HEIGHT, WIDTH, known
 
 from vlmeval_findit.cli import main
@@ -206,9 +205,8 @@ def test_another_model_that_answers_is_noted(
 
 
 @pytest.mark.slow
-@pytest.mark.host
 def test_the_shipped_model_agrees_with_its_card(capsys: Out) -> None:
-    require_host()
+    pytest.importorskip("torch")
     command = ["reproduce", "FindIt-Nano", "--limit", "100"]
     assert main(command) == 0
     out = capsys.readouterr().out

@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 from adapters import write_adapter, write_base
-from host_runs import require_host
 
 from vlmeval_findit.api import open_models
 from vlmeval_findit.cli import main
@@ -279,8 +278,6 @@ def test_every_command_refuses_the_contradiction(
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    if words.startswith("run") and words.endswith("--limit 1"):
-        require_host()
     folder = checkpoint(tmp_path / "ft", "qwen2_5_vl", 14)
     file = tmp_path / "sweep.yaml"
     entry = {"name": "mine", "checkpoint": str(folder), "like": "Qwen3-VL"}

@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 from boards import JSON, board, runs
 from chat_server import ChatServer, completion
-from host_runs import require_host
 from PIL import Image
 from scored_runs import World, speaking
 from test_prompts import query_for
@@ -137,8 +136,6 @@ def test_refused_before_anything_is_asked(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    if command.startswith("run"):
-        require_host()
     monkeypatch.chdir(tmp_path)
     Path("t.jinja").write_text("{{ lable }}")
     served = "--model Qwen3-VL=mine --base-url http://localhost:1/v1"
