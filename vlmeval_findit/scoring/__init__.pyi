@@ -152,9 +152,12 @@ from .scored_with import (
     scored_with_now as scored_with_now,
     scorer_parts as scorer_parts,
     scorer_now as scorer_now,
-    is_present as is_present,
     part_in_words as part_in_words,
     other_parts as other_parts,
+)
+
+from .scorers_of_runs import (
+    is_present as is_present,
     other_scorer as other_scorer,
     score_again as score_again,
 )

@@ -22,7 +22,8 @@ from ..protocol import GIVEN_SOURCE, PROVIDER_KIND, DatasetVariant, Identity
 from .new_identity import DISTRIBUTION
 from .run_score import RunScore
 from .scored_run import Run
-from .scored_with import CODE, PACKAGE_KEY, score_again
+from .scored_with import CODE, PACKAGE_KEY
+from .scorers_of_runs import score_again
 
 PAGE = "docs/reference/errata.md"
 

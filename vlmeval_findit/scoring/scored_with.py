@@ -1,25 +1,14 @@
-"""What scored a run: code and plug-ins decide its rows, versions of libraries do not.
-
-Scores are compared only if one scorer made them: every reader of several runs asks
-:func:`other_scorer`. Scoring again takes seconds, and no model.
-"""
+"""What scored a run: code and plug-ins decide its rows, versions of libraries do not."""
 
 from __future__ import annotations
 
-import os
-import shlex
 import sys
-from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Mapping
 
 from .. import __version__
-from ..core import as_called, installed, package_sha256
+from ..core import installed, package_sha256
 from ..protocol import DatasetVariant
 from .new_identity import plugin_tables, scoring_plugins
-
-if TYPE_CHECKING:
-    from .scored_run import Run
 
 # Their code decides a score: scoring may import these rooms, and no other
 ROOMS = (
@@ -71,12 +60,6 @@ def scorer_now(names: Iterable[str]) -> dict[str, str]:
     return {name: here[name] for name in names if name in here}
 
 
-def is_present(run: Run) -> bool:
-    """Return whether the scorer that is here scored a run."""
-    parts = scorer_parts(run.provenance.scored_with)
-    return parts == scorer_now(parts)
-
-
 def part_in_words(scored_with: Mapping[str, str], name: str) -> str:
     """Name a part of a scorer.
 
@@ -100,39 +83,3 @@ def other_parts(its: Mapping[str, str], others: Mapping[str, str]) -> list[str]:
     here = scorer_parts(its)
     there = scorer_parts(others)
     return [name for name, part in here.items() if there.get(name, part) != part]
-
-
-def other_scorer(run: Run, other: Run) -> str:
-    """Say that two runs were scored by other code, and what to type; "" if one scorer made both."""
-    its = run.provenance.scored_with
-    others = other.provenance.scored_with
-    names = other_parts(its, others)
-    if not names:
-        return ""
-    pairs = [f"{part_in_words(its, name)} and {part_in_words(others, name)}" for name in names]
-    return (
-        f"{run.path} and {other.path} were scored by two scorers: {'; '.join(pairs)}. Score both "
-        f"again: {score_again((run, other))}"
-    )
-
-
-def score_again(runs: Sequence[Run]) -> str:
-    """Return the command that scores runs again: their folder, or what several folders are in."""
-    marked = [run for run in runs if run.mark]
-    folders = {str(run.path.parent) for run in runs if not run.mark}
-    words = ["score", *_above(folders), *(str(run.files.score) for run in marked)]
-    if any(run.provenance.reviews for run in marked):
-        words += ["--reviews", "FILE"]
-    return as_called(f"python run_findit.py {shlex.join(words)}")
-
-
-def _above(folders: Iterable[str]) -> list[str]:
-    """Return the folder that all are in; all of them, where that is nearly the whole disk."""
-    folders = sorted(folders)
-    if len(folders) < 2:
-        return folders
-    try:
-        common = Path(os.path.commonpath(folders))
-    except ValueError:  # Relative and absolute, or of two drives
-        return folders
-    return folders if common in (Path(), Path(common.anchor), Path.home()) else [str(common)]
