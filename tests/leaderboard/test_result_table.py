@@ -160,3 +160,14 @@ def test_no_two_models_have_one_name_in_a_terminal(width: int) -> None:
     for part in to_terminal(Table("", fields, rows), width):
         shown = [str(cell) for cell in part.columns[1].cells]
         assert len({*shown}) == len(models)
+
+
+def test_a_second_column_of_one_name_loses_nothing() -> None:
+    """Columns of models have the names that users gave them."""
+    fields = [Field("dataset"), value_column("dataset"), value_column("dataset low")]
+    table = Table("", fields, [["Pascal", TableCell(5.0, Interval(4.0, 6.0)), 7.0]])
+    (row,) = table.records()
+    assert list(row) == table.header
+    assert len({*table.header}) == 1 + 3 + 3
+    assert list(row.values()) == ["Pascal", 5.0, 4.0, 6.0, 7.0, None, None]
+    assert table.frame().iloc[0].tolist()[:5] == ["Pascal", 5.0, 4.0, 6.0, 7.0]
