@@ -67,7 +67,7 @@ def test_shortened_names_stay_different(names: set[str], most: int) -> None:
 
 
 @pytest.mark.parametrize("most", [16, 20, 26, 34, 40])
-@pytest.mark.parametrize("place", ["begin", "middle", "end", "two places"])
+@pytest.mark.parametrize("place", ["begin", "middle", "end", "two places", "far apart"])
 def test_names_that_differ_anywhere_show_the_difference(place: str, most: int) -> None:
     long = "Qwen3-VL-8B-Instruct-sft-refcoco"
     names = {
@@ -75,6 +75,11 @@ def test_names_that_differ_anywhere_show_the_difference(place: str, most: int) -
         "middle": [f"{long}-step{step}-{long}" for step in (1, 2, 3)],
         "end": [f"{long}-{long}-{step}" for step in (1000, 2000, 3000)],
         "two places": [f"{long}-{a}-step-{b}-{long}" for a in "xy" for b in "12"],
+        "far apart": [f"{long}-{a}-{long}-{b}-{long}" for a in "xy" for b in "12"],
     }[place]
     short = shorten_names(names, most)
     assert len({*short.values()}) == len(names)
+    for name, text in short.items():
+        assert len(text) <= most
+        # A number stands at the end only where there is no room for what differs.
+        assert (text[-2:] == name[-2:]) == (place != "far apart")

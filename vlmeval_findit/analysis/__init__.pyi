@@ -5,6 +5,7 @@ from .run_statistics import (
     estimate_run as estimate_run,
     run_intervals as run_intervals,
     SameAnswers as SameAnswers,
+    is_same_run as is_same_run,
     same_answers as same_answers,
     compare_runs as compare_runs,
     paired_differences as paired_differences,

@@ -53,15 +53,23 @@ class SameAnswers(Enum):
     REPLIES = "A and B are two runs, and every reply is equal"
 
 
+def is_same_run(run: Run, other: Run) -> bool:
+    """Return whether two runs are one, perhaps under two paths: a link and a copy are."""
+    its, others = run.provenance, other.provenance
+    is_one_file = its.predictions_sha256 == others.predictions_sha256
+    return is_one_file and (run.model, run.variant) == (other.model, other.variant)
+
+
 def same_answers(run: Run, other: Run) -> SameAnswers | None:
     """Return whether two runs are one, or have equal replies to the same rows; None: neither.
 
-    A link and a copy are the same run: they have one record of how it was asked.
+    The replies are read.
     """
-    its, others = run.provenance, other.provenance
-    if its.rows != others.rows or run.variant.board_dataset != other.variant.board_dataset:
+    if run.provenance.rows != other.provenance.rows:
         return None
-    if run.model == other.model and its.predictions_sha256 == others.predictions_sha256:
+    if run.variant.board_dataset != other.variant.board_dataset:
+        return None
+    if is_same_run(run, other):
         return SameAnswers.RUN
     replies = _replies(run)
     return SameAnswers.REPLIES if replies and replies == _replies(other) else None
@@ -84,7 +92,7 @@ def compare_runs(run: Run, other: Run) -> dict[str, Difference]:
     """
     check_comparable(run, other)
     estimates = estimate_run(run), estimate_run(other)
-    if same_answers(run, other) is SameAnswers.RUN:
+    if is_same_run(run, other):
         names = [metric.name for metric in estimates[0].metrics]
         known = [name for name in names if estimates[0].value(name) is not None]
         return {name: Difference(0.0, None, None, None) for name in known}

@@ -10,8 +10,8 @@ from ..analysis import (
     SameAnswers,
     SamplesScore,
     estimate_run,
+    is_same_run,
     run_intervals,
-    same_answers,
     untested_metrics,
 )
 from ..boxes import CONFIDENCE_MEANINGS
@@ -99,7 +99,7 @@ def comparison_table(run: Run, other: Run, differences: Mapping[str, Difference]
         test.p_value is None for name, test in differences.items() if name not in untested
     )
     signs = {**_SIGNS, **(_TOO_FEW if has_too_few else {})}
-    if same_answers(run, other) is SameAnswers.RUN:
+    if is_same_run(run, other):
         signs = {NONE: SameAnswers.RUN.value}
     title = " minus ".join(f"{each.model} on {each.dataset_name}" for each in (run, other))
     return Table(title, _comparison_fields("metric", "p"), rows, _NOTES, signs=signs)
