@@ -24,7 +24,7 @@ HIT = '[{"bbox_2d": [100, 100, 500, 500]}]'
 def test_what_answers_here_takes_no_key(name: str) -> None:
     named = name.replace("SHIPPED", SHIPPED["FindIt-Nano"])
     like = "FindIt-Nano" if named != name else None
-    with pytest.raises(ValueError, match=r"^key: \S+ answers on this machine"):
+    with pytest.raises(ValueError, match=r"^key has no effect: \S+ answers on this machine"):
         findit.open_model(named, key="k", like=like)
 
 
@@ -32,7 +32,9 @@ def test_what_answers_here_takes_no_key(name: str) -> None:
 @pytest.mark.parametrize("name", baselines())
 def test_a_baseline_calls_no_server(name: str, place: str) -> None:
     where: Any = {place: "http://127.0.0.1:9/v1" if place == "base_url" else "openai"}
-    with pytest.raises(ValueError, match=f"^{place}: {name} is a baseline and calls no server"):
+    with pytest.raises(
+        ValueError, match=f"^{place} has no effect: {name} is a baseline and calls no server"
+    ):
         findit.open_model(name, **where)
 
 
@@ -127,7 +129,11 @@ def test_a_model_of_openrouter_needs_its_key(monkeypatch) -> None:
     ("name", "more", "message"),
     [
         ("FindIt-Nanno", {}, "did you mean FindIt-Nano"),
-        ("FullImage", {"dtype": "float32"}, "dtype: settings are of models on this machine"),
+        (
+            "FullImage",
+            {"dtype": "float32"},
+            "dtype has no effect: settings are of models on this machine",
+        ),
         ("FindIt-Nano", {"dtyp": "float32"}, "unknown setting 'dtyp': did you mean dtype"),
         ("./mine", {}, "./mine: the folder does not exist"),
         ("./mine", {"like": "Qwen3-LV"}, "unknown local model 'Qwen3-LV': did you mean Qwen3-VL"),

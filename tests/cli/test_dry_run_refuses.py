@@ -34,7 +34,6 @@ WRONG = {
     ),
     "a model that nobody has": ("{name: Mine, space: unit}", "", ""),
     "an unknown space's bounds": ("Qwen2.5-VL", "", AT),
-    "OpenRouter's headers": ("{name: GPT-5.4, headers: {a: b}}", "", ""),
     "OpenRouter's setting": ("{name: GPT-5.4, settings: {dtype: float16}}", "", ""),
     "a server's weights": (
         "{name: Qwen3-VL, settings: {dtype: half}}",

@@ -33,7 +33,7 @@ from vlmeval_findit.cli import (
 )
 from vlmeval_findit.core import find_runner, host_flags, package_folder
 from vlmeval_findit.engine import deployment_of, own_models
-from vlmeval_findit.models import Budget, ModelEntry, ModelOptions
+from vlmeval_findit.models import Budget, ModelEntry, ModelOptions, declared_options
 
 DATA = "FindIt_Scenes_mini_xyxy_json"
 ADAPTER = write_adapter(Path(mkdtemp(prefix="findit-refused-")), "/nowhere")
@@ -263,7 +263,7 @@ FOR_ALL = {
 def test_every_flag_has_its_users() -> None:
     names = {option.name for option in run.run_command.params}
     for command in (search.command, sweep.sweep_command, probe.command):
-        names |= {option.name for option in command.params} & {*ModelOptions.__slots__}
+        names |= {option.name for option in command.params} & {*declared_options()}
     if package_folder() is not None:
         flags = host_flags(find_runner([], "a test").path)
         names |= {flag.names[0].lstrip("-").replace("-", "_") for flag in flags}

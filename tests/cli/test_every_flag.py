@@ -236,7 +236,19 @@ SEEN_ELSEWHERE = {
     "cli/test_limited_runs.py": {
         "test_left_out_are_only_rows_before_the_last_asked": ["run --skip-missing-images"],
     },
+    "cli/test_model_options.py": {
+        "test_options_of_clusters_reach_who_answers": [
+            "search --executor",
+            "search --replicas",
+            "probe --executor",
+            "probe --replicas",
+        ],
+    },
     "cli/test_reproduce.py": {
+        "test_options_of_clusters_reach_who_answers": [
+            "reproduce --executor",
+            "reproduce --replicas",
+        ],
         "test_a_split_is_asked_as_published_and_judged": ["reproduce model", "reproduce --json"],
         "test_every_set_has_its_own_reproduction": ["reproduce --set"],
         "test_the_same_command_again_asks_nothing": ["reproduce --prompts", "reproduce --format"],
@@ -320,7 +332,6 @@ SEEN_ELSEWHERE = {
 """Test -> its functions -> the flags of which they assert the effect."""
 
 _ON_THIS_MACHINE = "a model in this process under VLMEvalKit: the host's tests are slow"
-_ON_RAY = "needs Ray or Slurm"
 
 NOT_SEEN = {
     **dict.fromkeys(("run --batch-size", "run --dtype", "run --device"), _ON_THIS_MACHINE),
@@ -332,9 +343,6 @@ NOT_SEEN = {
     "run --timeout": "a test of it would rest on time",
     "reproduce --model": "the same as the argument",
     "reproduce --work-dir": "tests of reproductions write to the folder that is the default",
-    **dict.fromkeys(("search --executor", "search --replicas"), _ON_RAY),
-    **dict.fromkeys(("probe --executor", "probe --replicas"), _ON_RAY),
-    **dict.fromkeys(("reproduce --executor", "reproduce --replicas"), _ON_RAY),
     "data get --exif": "handed over as --units is; tests of stored pixels have each choice",
     "data get --videos": "needs the published videos of a dataset",
     "data get --no-images": "the images of the small world lie on no server",

@@ -549,13 +549,13 @@ def test_a_line_states_no_key_of_another_space(
         monkeypatch.setenv("FINDIT_SPACE", odd)
     assert main(line.replace("ODD", odd).split()) == 2
     error = " ".join(capsys.readouterr().err.split())
-    assert "min_pixels has no effect in unit: leave it out" in error
+    assert "min_pixels has no effect: unit has no bounds. Leave it out" in error
 
 
 @pytest.mark.parametrize("name", STATED_IN_PYTHON)
 @pytest.mark.parametrize("made", [dict, space_from], ids=["fields", "Space"])
 def test_python_states_no_key_of_another_space(name: str, made: Callable[[Any], Any]) -> None:
-    with pytest.raises(SpaceError, match="min_pixels has no effect in unit"):
+    with pytest.raises(SpaceError, match="min_pixels has no effect: unit has no bounds"):
         STATED_IN_PYTHON[name](made(ODD))
 
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from asked_so import asked_so
 from chat_server import ChatServer, completion
 from PIL import Image
 
@@ -80,7 +82,7 @@ def test_a_key_that_cannot_be_is_refused_with_its_line(keys: str, why: str) -> N
 
 def test_a_server_takes_no_setting_of_this_machine() -> None:
     entry = ModelOptions(device="cpu", base_url=URL).entry("Qwen3-VL")
-    with pytest.raises(ValueError, match="device is of a model on this machine"):
+    with pytest.raises(ValueError, match="device has no effect: a server is asked"):
         AtServer(entry).check()
 
 
@@ -124,5 +126,20 @@ def test_python_takes_the_same_words() -> None:
         model = findit.open_model("Qwen3-VL", server.url, temperature=0.4)
         model.ask(Image.new("RGB", (20, 20)), "dog")
         assert [asked.body["temperature"] for asked in server.asked] == [0.4]
-    with pytest.raises(ValueError, match="temperature: settings are of models on this machine"):
+    with pytest.raises(
+        ValueError, match="temperature has no effect: settings are of models on this machine"
+    ):
         findit.open_model("FullImage", temperature=1.0)
+
+
+@pytest.mark.parametrize("command", ["search --model FindIt-Nano", "probe --model FindIt-Nano"])
+def test_options_of_clusters_reach_who_answers(
+    command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    usual = asked_so(command.split(), monkeypatch)
+    flags = ["--executor", "ray", "--replicas", "8", "--gpus", "2"]
+    asked = asked_so([*command.split(), *flags], monkeypatch)
+    assert not usual.on_ray
+    assert asked.on_ray
+    assert asked.calls == replace(usual.calls, replicas=8, gpus=2.0)

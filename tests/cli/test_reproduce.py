@@ -7,10 +7,12 @@ import os
 import shutil
 import signal
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import refcoco_stand_ins as copies
+from asked_so import asked_so
 from chat_server import Answer, Asked, ChatServer, Serve, completion, error
 from custom_data import data_folder
 from published_stand_ins import HEIGHT, WIDTH, known
@@ -408,3 +410,12 @@ def test_two_reproductions_are_compared(serve: Serve, capsys: Out) -> None:
     assert reproduce(server, "InternVL3-8B", *other) == 2
     assert "theirs.json: runs are of RefCOCOFull_val, here of" in capsys.readouterr().err
     assert len(server.asked) == asked
+
+
+def test_options_of_clusters_reach_who_answers(monkeypatch: pytest.MonkeyPatch) -> None:
+    line = ["reproduce", "InternVL3-8B", "--set", "RefCOCO_val"]
+    usual = asked_so(line, monkeypatch)
+    asked = asked_so([*line, "--executor", "ray", "--replicas", "8", "--gpus", "2"], monkeypatch)
+    assert not usual.on_ray
+    assert asked.on_ray
+    assert asked.calls == replace(usual.calls, replicas=8, gpus=2.0)

@@ -268,3 +268,32 @@ def test_a_vlmevalkit_without_a_runner_is_in_nobodys_way(
             assert "In a clone of it, type:\n  python run.py " in error
     vlmevalkit._text.cache_clear()
     vlmevalkit.host_version.cache_clear()
+
+
+@pytest.mark.parametrize("failed", [False, True])
+def test_a_dry_run_subtracts_what_is_stored(
+    failed: bool,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Of each model and dataset, also if a run ended early; failed calls are asked again."""
+    monkeypatch.setenv("LMUData", str(tmp_path / "lmu"))
+    monkeypatch.chdir(tmp_path)
+    other = DATA.replace("xyxy", "xywh")
+    line = ["--space", "grid1000", "--retry", "1"]
+
+    def answer(asked: Asked, number: int) -> Answer:
+        return error(500, "no") if failed and number == 1 else completion(REPLY)
+
+    with ChatServer(answer) as server:
+        asked = words(server, *line, "--model", MODEL, data=(DATA, other))
+        main([*asked, "--limit", "2"])
+        path = tmp_path / "outputs" / MODEL / f"{MODEL}_{other}_calls.jsonl"
+        path.write_bytes(path.read_bytes().splitlines(keepends=True)[0])  # as after a kill
+        capsys.readouterr()
+        command = [*asked, "Mine", "--dry-run"]
+        assert main(command) == 0
+    counts = {line.split()[0]: line.split()[-2:] for line in capsys.readouterr().out.splitlines()
+              if line.startswith((MODEL, "Mine")) and "over" not in line}  # fmt: skip
+    assert counts == {MODEL: ["8", "2" if failed else "3"], "Mine": ["8", "0"]}

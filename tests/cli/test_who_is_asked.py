@@ -94,7 +94,8 @@ KEYS = {
 }
 OF_SERVICES = {"a model of a server", "a model at a provider"}
 HAS_EFFECT = {
-    **dict.fromkeys(("like", "prices", "headers", "served"), OF_SERVICES),
+    **{key: {*OF_SERVICES, "a model at OpenRouter"} for key in ("like", "prices", "headers")},
+    "served": OF_SERVICES,
     "system": WAYS.keys() - {"a baseline"},
 }
 

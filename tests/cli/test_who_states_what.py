@@ -384,7 +384,7 @@ datasets: [FindIt_Demo_xyxy_json]
         (["--system", "two.txt"], "A has one.txt (its entry)"),
         (["--prompt-template", "two.j2"], "A has one.j2 (its entry)"),
         (["--temperature", "0.25"], "A has temperature=0.5 (its entry)"),
-        (["--extra-body", '{"top_k": 4}'], "A has top_k=3 (its entry)"),
+        (["--extra-body", '{"top_k": null}'], "A has top_k=3 (its entry)"),
         (["--extra-body", '{"temperature": null}'], "A has temperature=0.5 (its entry)"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",

@@ -97,7 +97,7 @@ def test_the_count_is_that_of_every_call(tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.setattr(ImageToSend, "encoded", cache(ImageToSend.encoded))
     asked, journal = groups(), tmp_path / "calls.jsonl"
     slow = [counted_slowly(group, None) for group in asked]
-    assert rounded(count_calls(asked, journal).counts) == rounded(slow)
+    assert rounded(count_calls(asked, lambda cell: journal).counts) == rounded(slow)
     with Journal(journal) as written:
         for group in asked:
             written.append(map(record, list(Plan(group.cells).calls())[::2], range(99)))
@@ -105,4 +105,4 @@ def test_the_count_is_that_of_every_call(tmp_path: Path, monkeypatch: pytest.Mon
         slow = [counted_slowly(group, view) for group in asked]
     assert all(0 < counts.finished < counts.calls for counts in slow)
     monkeypatch.setattr(JournalView, "get", None)  # no reply is read
-    assert rounded(count_calls(asked, journal).counts) == rounded(slow)
+    assert rounded(count_calls(asked, lambda cell: journal).counts) == rounded(slow)

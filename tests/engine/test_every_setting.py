@@ -74,7 +74,7 @@ def test_a_setting_under_serve_is_sent_or_refused(name: str) -> None:
     value, _ = SETTINGS[name]
     entry = ModelEntry("Qwen3-VL-8B", {name: value})
     if name in ("device", "attention", "batch_size"):
-        with pytest.raises(ValueError, match=f"^{name} has no effect under --serve"):
+        with pytest.raises(ValueError, match=f"^{name} has no effect: under --serve"):
             served_model(entry, ServeOptions("vllm"))
         return
     model = served_model(entry, ServeOptions("vllm"))

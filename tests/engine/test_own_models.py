@@ -99,7 +99,10 @@ def test_a_model_is_known_as_under_vlmevalkits_runner(entry: ModelEntry) -> None
 @pytest.mark.parametrize(
     ("entry", "why"),
     [
-        (ModelEntry("FullImage", headers={"A": "b"}), "headers of FullImage need a server"),
+        (
+            ModelEntry("FullImage", headers={"A": "b"}),
+            "headers has no effect: FullImage is asked at no server",
+        ),
         (
             ModelEntry("FullImage", {"dtype": "float32"}, where="s.yaml, line 3: "),
             "s.yaml, line 3: settings of FullImage:",

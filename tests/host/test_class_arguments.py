@@ -7,14 +7,21 @@ import json
 import shutil
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import pytest
 from chat_server import ChatServer, completion
+from fake_program import Machine
 
+from vlmeval_findit.benchmarks import parse
+from vlmeval_findit.core import names_of_arguments
 from vlmeval_findit.data import load_dataset
+from vlmeval_findit.engine import ApiSettings
+from vlmeval_findit.models import Budget, RunSettings, names_of_settings
+from vlmeval_findit.protocol import text
 from vlmeval_findit.storage import ImageError, image_folder, read_identity, read_predictions
 
 pytestmark = [pytest.mark.host, pytest.mark.usefixtures("host", "lmu")]
@@ -127,6 +134,177 @@ def test_an_unknown_argument_is_refused(kind: str) -> None:
     base = {"FindItServer": MINE, "FindItProvider": THEIRS}.get(kind, {"model": "Qwen3-VL-8B"})
     with pytest.raises(ValueError, match="unknown setting 'temperatur': did you mean temperature"):
         getattr(vlmeval.api, kind)(**{**base, "temperatur": 0.5})
+
+
+# --- classes whose arguments are seen without a call ----------------------------------------------
+
+VARIANT = parse("FindIt_Pascal_xyxy_json_bbox_2d")
+QWEN = "Qwen/Qwen3-VL-8B-Instruct"
+
+# Class -> arguments, and by each argument its other value
+MADE_OTHERWISE: Mapping[str, tuple[Mapping[str, Any], Mapping[str, Any]]] = {
+    "FindItBaseline": ({}, {"baseline": "SceneDescriber"}),
+    "FindItLocalModel": (
+        {"like": "Qwen3-VL", "model_path": QWEN},
+        {
+            "like": "InternVL3",
+            "model_path": "a/b",
+            "revision": "abc123",
+            "space": "unit",
+            "device": "cuda:1",
+            "dtype": "float64",
+            "attention": "eager",
+            "min_pixels": 123_456,
+            "max_pixels": 654_321,
+            "patches": 7,
+            "max_new_tokens": 77,
+            "max_tokens": 77,
+            "max_completion_tokens": 77,
+            "batch_size": 3,
+            "temperature": 0.7,
+            "merge_adapter": True,
+            "template": {"add_vision_id": True},
+        },
+    ),
+    "FindItOpenRouter": (
+        {"model": "GPT-5.4"},
+        {
+            "model": "Gemini-2.5-Flash",
+            "retry": 9,
+            "timeout": 77.0,
+            "max_usd": 3.5,
+            "budget": Budget(1.5),
+            "max_new_tokens": 77,
+            "max_tokens": 77,
+            "max_completion_tokens": 77,
+            "temperature": 0.7,
+            "prices": [1.0, 2.0],
+        },
+    ),
+    "FindItServed": (
+        {"model": "Mine", "checkpoint": QWEN, "like": "Qwen3-VL"},
+        {
+            "model": "Other",
+            "serve": {"program": "vllm", "arguments": ["--quantization", "fp8"]},
+            "checkpoint": "a/b",
+            "like": "InternVL3",
+            "space": "unit",
+            "work_dir": "elsewhere",
+            "retry": 9,
+            "timeout": 77.0,
+            "revision": "abc123",
+            "dtype": "float64",
+            "min_pixels": 123_456,
+            "max_pixels": 654_321,
+            "max_new_tokens": 77,
+            "max_tokens": 77,
+            "max_completion_tokens": 77,
+            "temperature": 0.7,
+            "template": {"add_vision_id": True},
+        },
+    ),
+}
+# Settings of models here that a server here decides, or that no processor of the model has
+REFUSED = {"FindItServed": {"device", "attention", "batch_size", "patches"}}
+OF_ADAPTERS = {"FindItServed": {"merge_adapter"}}
+"""Tests of adapters have one."""
+
+
+def known_arguments(kind: str) -> set[str]:
+    own = {*names_of_arguments(class_called(kind).__init__)}
+    match kind:
+        case "FindItLocalModel" | "FindItServed":
+            own |= {*names_of_settings(RunSettings)}
+        case "FindItOpenRouter":
+            own |= {*names_of_settings(ApiSettings)}
+    return own | ({"retry", "timeout"} if kind == "FindItServed" else set())
+
+
+def class_called(kind: str) -> Any:
+    import vlmeval.api
+    import vlmeval.vlm
+
+    return getattr(vlmeval.api, kind, None) or getattr(vlmeval.vlm, kind)
+
+
+@pytest.fixture
+def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Facts]:
+    """Return all that a class makes of its arguments, as text."""
+    machine = Machine(tmp_path)
+    for name, value in {**machine.environment, "OPENROUTER_API_KEY": "k"}.items():
+        monkeypatch.setenv(name, value)
+    local = import_module("vlmeval_findit.models.local.local_client")
+    loaded: list[Any] = []
+    monkeypatch.setattr(local, "load_local", lambda *given: loaded.append(given))
+    monkeypatch.setattr(local, "row_to_run", lambda like, path, space: (like, path))
+
+    def facts(kind: str, arguments: Mapping[str, Any]) -> tuple[Any, ...]:
+        model = class_called(kind)(**arguments)
+        if kind == "FindItLocalModel":
+            return tuple(loaded[-1])
+        if kind == "FindItBaseline":
+            return (vars(model)["_name"], type(model).key_settings(**arguments))
+        if kind == "FindItOpenRouter":
+            asked = model.service
+            body = asked.model.request((text("where?"),), VARIANT, ()).body
+            how = asked.timeout, asked.budget.limit, asked.policy.attempts
+            return body, model.name, asked.model.prices, how
+        entry, asking = model.asked.entry, model.asked.asking
+        how = asking.calls.timeout, asking.policy.attempts, asking.work_dir, asking.serving
+        return replace(entry, where=""), how
+
+    yield facts
+    assert machine.ends()
+
+
+@pytest.mark.parametrize("kind", MADE_OTHERWISE)
+def test_every_argument_of_a_class_has_a_row(kind: str) -> None:
+    rows = {*MADE_OTHERWISE[kind][1]}
+    others = REFUSED.get(kind, set()) | OF_ADAPTERS.get(kind, set())
+    assert known_arguments(kind) == rows | others
+
+
+@pytest.mark.parametrize("kind", MADE_OTHERWISE)
+def test_an_argument_of_a_class_acts(kind: str, made: Facts) -> None:
+    base, others = MADE_OTHERWISE[kind]
+    once = made(kind, base)
+    assert made(kind, base) == once, "nothing else changes it"
+    assert [n for n, value in others.items() if made(kind, {**base, n: value}) == once] == []
+
+
+@pytest.mark.parametrize("name", sorted(REFUSED["FindItServed"]))
+def test_a_setting_that_a_server_here_decides_is_refused(name: str, made: Facts) -> None:
+    base, _ = MADE_OTHERWISE["FindItServed"]
+    value = MADE_OTHERWISE["FindItLocalModel"][1][name]
+    deployment = class_called("FindItServed")(**base, **{name: value}).asked
+    with pytest.raises(ValueError, match=name):
+        deployment.describe(VARIANT)
+
+
+# A class, a mistyped argument, and what was meant: of any record that it takes
+MISTYPED = [
+    ("FindItServer", "serve_d", "served"),
+    ("FindItServer", "header", "headers"),
+    ("FindItServer", "extra_bdy", "extra_body"),
+    ("FindItServer", "temperatur", "temperature"),
+    ("FindItProvider", "base_ur", "base_url"),
+    ("FindItOpenRouter", "time_out", "timeout"),
+    ("FindItServed", "work_dirr", "work_dir"),
+    ("FindItServed", "retrys", "retry"),
+    ("FindItServed", "max_pixel", "max_pixels"),
+    ("FindItLocalModel", "model_pth", "model_path"),
+    ("FindItLocalModel", "max_token", "max_tokens"),
+]
+
+
+@pytest.mark.parametrize(("kind", "typed", "meant"), MISTYPED)
+def test_the_nearest_of_all_arguments_is_named(
+    kind: str, typed: str, meant: str, made: Facts
+) -> None:
+    bases = {**{name: base for name, (base, _) in MADE_OTHERWISE.items()}}
+    bases |= {"FindItServer": MINE, "FindItProvider": THEIRS}
+    with pytest.raises(ValueError, match=rf"unknown setting '{typed}': did you mean {meant}\?"):
+        class_called(kind)(**{**bases[kind], typed: "x"})
 
 
 # --- datasets -------------------------------------------------------------------------------------

@@ -277,9 +277,14 @@ def test_a_row_is_asked_as_in_this_process() -> None:
 @pytest.mark.parametrize(
     ("program", "name", "settings", "why"),
     [
-        ("vllm", "Qwen3-VL", {"attention": "eager"}, "attention has no effect .*: --serve-args"),
+        ("vllm", "Qwen3-VL", {"attention": "eager"}, "attention has no effect: .*--serve-args"),
         ("vllm", "Qwen3-VL", {"min_pixel": 1}, "'min_pixel': did you mean min_pixels"),
-        ("sglang", "Qwen3-VL", {"min_pixels": 1}, "no effect under --serve sglang"),
+        (
+            "sglang",
+            "Qwen3-VL",
+            {"min_pixels": 1},
+            "min_pixels has no effect: --serve sglang accepts no image bounds",
+        ),
         ("sglang", "Qwen2.5-VL-7B", {}, "whose bounds are the server's"),
     ],
 )

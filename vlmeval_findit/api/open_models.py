@@ -13,13 +13,15 @@ from typing import Any
 from ..benchmarks import baselines
 from ..benchmarks.findit import BENCHMARK, Family, space_of_whole_images
 from ..boxes import space_from, stated_space
-from ..core import suggestion, validate
+from ..core import names_of_arguments, no_effect, refuse_unknown, suggestion
 from ..models import (
     MODELS,
     OPENROUTER,
     ModelRow,
+    RunSettings,
     find_model,
     local_names,
+    names_of_settings,
     row_of_checkpoint,
     same_checkpoint,
     space_source,
@@ -170,6 +172,8 @@ def open_model(
     # Imported late: the engine is for models that are called over HTTP.
     from ..engine import is_baseline
 
+    known = names_of_arguments(open_model)
+    refuse_unknown(settings, [*known, *names_of_settings(RunSettings)])
     stated = None if space is None else stated_space(space).as_dict()
     prompt = _prompt(system, prompt_template)
     fields = {} if temperature is None else {"temperature": temperature}
@@ -177,7 +181,7 @@ def open_model(
     if provider is not None or base_url is not None:
         if is_baseline(short):
             given = "base_url" if provider is None else "provider"
-            raise ValueError(f"{given}: {short} is a baseline and calls no server. Leave it out")
+            raise ValueError(no_effect(given, f"{short} is a baseline and calls no server"))
         _refuse(settings, f"{provider or 'a server'} sets them")
         more: Any = {"space": stated, "settings": fields, "like": like}
         return _served(name, provider, base_url, key, prompt, **more)
@@ -211,7 +215,8 @@ def _baseline(name: str, settings: dict[str, Any], prompt: CustomPrompt | None) 
     short = name.partition("=")[0]
     _refuse(settings, f"{short} has none")
     if prompt is not None:
-        raise ValueError(f"system, prompt_template: {short} reads no prompts. Leave them out")
+        stated = "system" if prompt.system is not None else "prompt_template"
+        raise ValueError(no_effect(stated, f"{short} reads no prompts"))
     baseline = baselines()[short]
     return Model(name, lambda message, asked: Reply(0, *baseline.answer(message, asked)))
 
@@ -238,7 +243,7 @@ def _local_row(name: str, like: str | None, space_stated: bool) -> tuple[ModelRo
             return known, default
         return row_of_checkpoint(short, default, like, space_stated=space_stated), default
     if like is not None:
-        raise ValueError(f"like: {short} does not run on this machine. Leave like out")
+        raise ValueError(no_effect("like", f"{short} does not run on this machine"))
     if known.api is None:
         raise ValueError(f"{short} needs a server: base_url=…")
     return None
@@ -257,12 +262,13 @@ def _unknown(name: str) -> ValueError:
 
 def _refuse(settings: dict[str, Any], why: str) -> None:
     if settings:
-        raise ValueError(f"{', '.join(settings)}: settings are of models on this machine; {why}")
+        name = next(iter(settings))
+        raise ValueError(no_effect(name, f"settings are of models on this machine; {why}"))
 
 
 def _refuse_key(key: str | None, model: str) -> None:
     if key is not None:
-        raise ValueError(f"key: {model} answers on this machine and asks no server. Leave it out")
+        raise ValueError(no_effect("key", f"{model} answers on this machine and asks no server"))
 
 
 def _tell_space(model: str, stated: Any, described: Described) -> None:
@@ -272,12 +278,12 @@ def _tell_space(model: str, stated: Any, described: Described) -> None:
 
 def _asks_here(checkpoint: str, row: ModelRow, settings: dict[str, Any]) -> Ask:
     # torch is imported only if a model is loaded.
-    from ..models import RunSettings, describe_local_run, load_local
+    from ..models import describe_local_run, load_local, run_settings
 
-    runner = load_local(checkpoint, row, validate(RunSettings, settings))
+    runner = load_local(checkpoint, row, run_settings(settings))
 
     def tell(variant: DatasetVariant) -> None:
-        given = validate(RunSettings, settings)
+        given = run_settings(settings)
         _tell_space(row.name, given.space, describe_local_run(row, checkpoint, variant, given))
 
     def ask(message: Message, variant: DatasetVariant) -> Reply:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from ..core import Group, PluginTable, quoted_value, suggestion
+from ..core import Group, PluginTable, no_effect, quoted_value, suggestion
 
 Size = tuple[int, int]  # (width, height) of an image in pixels
 
@@ -143,11 +143,8 @@ def stated_space(settings: str | Mapping[str, Any] | Space) -> Space:
         return space
     unused = [name for name in _OF_RESIZE if name in space.as_dict()]
     if unused:
-        has, it = ("has", "it") if len(unused) == 1 else ("have", "them")
-        raise SpaceError(
-            f"{' and '.join(unused)} {has} no effect in {space.kind}: leave {it} out, "
-            "or use kind=smart_resize"
-        )
+        why = f"{space.kind} has no bounds"
+        raise SpaceError(no_effect(unused[0], why, "Leave it out, or use kind=smart_resize"))
     return space
 
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from ..core import no_effect
 from ..engine import KINDS, Deployment, InBatches, OnRay, Served
-from ..models import ModelEntry
+from ..models import ModelEntry, declared_options, options_to
+from .command_base import flag_name
 
 _LIMITED = (
-    "FindIt asks within the variant's limit of tokens (--extra-body sets other fields of a "
-    "server's request)"
+    "VLMEvalKit's runner takes it; FindIt asks a server so with --extra-body "
+    """'{"top_k": 20, "max_tokens": 500}'"""
 )
 _UNJUDGED = "no judge scores FindIt's datasets"
 
@@ -27,15 +29,7 @@ KEYS_OF_SWEEPS: Mapping[str, str] = {
 CHOSEN_BY_FLAGS = (InBatches, OnRay, Served)
 """What a flag chooses: one file is asked with it today and without it tomorrow."""
 
-USED_BY_EACH = (
-    "temperature",
-    "samples",
-    "batch_size",
-    "device",
-    "dtype",
-    "system",
-    "prompt_template",
-)
+USED_BY_EACH = options_to("settings", "resources") | {"samples", "system", "prompt_template"}
 """Flags that every model of a command has to use: its answers, or its time, depend on them."""
 
 USED_BY_NONE: Mapping[str, str] = {
@@ -53,44 +47,18 @@ USED_BY_NONE: Mapping[str, str] = {
 }
 """Flags of VLMEvalKit's that no run of a FindIt dataset uses, and why."""
 
-FINDIT_ONLY = (
-    "image_root",
-    "skip_missing_images",
-    "prompts",
-    "force",
-    "logprobs",
-    "dry_run",
-    "system",
-    "prompt_template",
-    "space",
-    "max_usd",
-    "provider",
-    "header",
-    "prices",
-    "batch_size",
-    "dtype",
-    "device",
-    "samples",
+HOST_TAKES = frozenset(
+    {"like", "base_url", "key", "timeout", "extra_body", "api_nproc", "temperature"}
 )
+"""Options of models that VLMEvalKit's runner takes for its datasets, too."""
+
+FINDIT_ONLY = {"image_root", "prompts"} | declared_options().keys() - HOST_TAKES
 """FindIt's flags that VLMEvalKit's datasets do not use."""
 
 
-def flag_name(name: str) -> str:
-    """Return a flag as it is typed.
-
-    >>> flag_name("max_usd")
-    '--max-usd'
-    """
-    return f"--{name.replace('_', '-')}"
-
-
-def without_effect(name: str, why: str, advice: str = "Leave the flag out") -> ValueError:
-    """Make the error for a flag that would change nothing.
-
-    >>> print(without_effect("from", "grid1000 is a space"))
-    --from has no effect: grid1000 is a space. Leave the flag out
-    """
-    return ValueError(f"{flag_name(name)} has no effect: {why}. {advice}")
+def without_effect(name: str, why: str, advice: str = "Leave it out") -> ValueError:
+    """Make the error for a flag, by its option's name, that would change nothing."""
+    return ValueError(no_effect(flag_name(name), why, advice))
 
 
 _KEYS = {"like": "like", "prices": "prices", "headers": "header", "checkpoint": "checkpoint"}
@@ -118,7 +86,7 @@ def refuse_unused_keys(stated: ModelEntry, deployment: Deployment) -> None:
     for key, option in _KEYS.items():
         if getattr(stated, key) is not None and not has_effect(deployment, option):
             why = _why_without(deployment, option)
-            raise ValueError(f"{stated.where}{key} has no effect: {why}. Leave the key out")
+            raise ValueError(f"{stated.where}{no_effect(key, why)}")
 
 
 def unused_sweep_keys(places: Mapping[str, str], deployments: Sequence[Deployment]) -> list[str]:
@@ -136,10 +104,10 @@ def unused_sweep_keys(places: Mapping[str, str], deployments: Sequence[Deploymen
             continue
         users = users_of(option)
         more = " (--executor ray)" if OnRay in users else ""
-        message = f"{where}{key} has no effect: {_why_without(deployments[0], option)}{more}"
+        why = f"{_why_without(deployments[0], option)}{more}"
         if not set(users) <= set(CHOSEN_BY_FLAGS):
-            raise ValueError(f"{message}. Leave the key out")
-        unused.append(message)
+            raise ValueError(f"{where}{no_effect(key, why)}")
+        unused.append(f"{where}{no_effect(key, why, '')}")
     return unused
 
 

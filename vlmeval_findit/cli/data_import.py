@@ -32,8 +32,7 @@ from ..data import (
     recognise,
     run_import,
 )
-from .access import flag_name
-from .command_base import PATH, Command, box_option, completion, option, say, switch
+from .command_base import PATH, Command, box_option, completion, flag_name, option, say, switch
 from .printing import print_folded
 from .progress import CountProgress
 

@@ -17,6 +17,7 @@ from ..leaderboard import count_column as number_of
 from ..models import PRICES_AS_OF, ChatModel, Load, ModelOptions, tiers_in
 from ..sweeps import (
     DryRun,
+    JournalOf,
     Sweep,
     Track,
     check_cell,
@@ -35,17 +36,17 @@ _REST = "the whole output (… | cat)"
 """The place of the rest of long tables: a pipe gets all."""
 
 
-def of_sweep(sweep: Sweep, options: ModelOptions, subtracts: bool = True) -> int:
+def of_sweep(sweep: Sweep, options: ModelOptions, journal_of: JournalOf | None = None) -> int:
     """Count the calls of a sweep, unless its run would be refused.
 
-    ``subtracts``: answers in its journal are finished calls.
+    ``journal_of``: returns the journal of a cell (None: the sweep has one).
     """
     deployments = deployments_for(sweep, options, budget_for(sweep), asks=False)
     groups = sweep_groups(sweep, deployments)
     for deployment, group in zip(deployments, groups, strict=True):
         _check_cells(sweep, deployment, group.cells)
     with _bars() as track:
-        dry = count_calls(groups, sweep.journal if subtracts else None, track)
+        dry = count_calls(groups, journal_of or (lambda cell: sweep.journal), track)
     numbers = ("cells", "queries", "images", "calls", "finished")
     rows = [[each.name, *(getattr(each, number) for number in numbers)] for each in dry.counts]
     print_table(Table("Calls", [Field("model"), *map(number_of, numbers)], rows), _REST)
@@ -56,8 +57,6 @@ def of_sweep(sweep: Sweep, options: ModelOptions, subtracts: bool = True) -> int
     _print_sums(dry, sweep.batch is not None)
     if sweep.race:
         say("the race makes at most these calls")
-    if not subtracts:
-        say("Replies of earlier runs are not subtracted.")
     return 0
 
 

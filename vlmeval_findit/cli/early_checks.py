@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import NoReturn
 
@@ -18,8 +17,7 @@ from ..benchmarks import (
 from ..benchmarks.findit import DATASETS, FAMILY_PROMPTS, FindItVariant
 from ..core import (
     Count,
-    Dollars,
-    Number,
+    MisplacedError,
     alternatives,
     closest,
     dataset_names,
@@ -29,7 +27,7 @@ from ..core import (
     suggestion,
     validate,
 )
-from ..engine import CallOptions, CellBuilder, Deployment
+from ..engine import CellBuilder, Deployment
 from ..models import (
     MODELS,
     ModelEntry,
@@ -56,28 +54,18 @@ from ..storage import (
     table_folders,
 )
 from ..sweeps import grid_tables
-from .access import flag_name
-from .command_base import print_note
+from .command_base import flag_name, print_note
 
 
-@dataclass(frozen=True, slots=True)
-class _Amounts(CallOptions):
-    limit: Count = 1
-    max_tokens: Count = 1
-    max_usd: Dollars = 1.0
-    temperature: Number = 0.0
-    samples: Count = 1
-    api_nproc: Count = 1
-    nproc: Count = 1
-    retry: Count = 1
-
-
-def check_amounts(options: ModelOptions, **more: float | None) -> None:
-    """Refuse numbers of flags that are out of range; ``more`` belong to a single command."""
-    of_models = {field.name: getattr(options, field.name, None) for field in fields(_Amounts)}
-    amounts = {name: value for name, value in {**of_models, **more}.items() if value is not None}
-    if amounts:  # Else pydantic need not be imported
-        validate(_Amounts, amounts, flag_name)
+def check_amounts(options: ModelOptions, **more: int | None) -> None:
+    """Refuse values of flags that are out of range; ``more`` belong to a single command."""
+    options.check(flag_name)
+    for name, value in more.items():
+        if value is not None:
+            try:
+                validate(Count, value)
+            except MisplacedError as error:
+                raise MisplacedError(error.why, name, name=flag_name(name)) from None
 
 
 # --- datasets -------------------------------------------------------------------------------------

@@ -14,8 +14,7 @@ import click
 from ..boxes import CONFIDENCE_DEFINITIONS, DEFAULT_CONFIDENCE
 from ..core import EXIT_SOME_FAILED
 from ..export import TARGETS, TRAINERS, ExportError, exporter
-from .access import flag_name
-from .command_base import PATH, Command, Decorator, option, runs_argument, say
+from .command_base import PATH, Command, Decorator, flag_name, option, runs_argument, say
 
 if TYPE_CHECKING:
     from ..scoring import Run

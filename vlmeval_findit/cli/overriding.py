@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from ..boxes import SpaceError, space_from
 from ..models import ANY_QUESTION, ModelEntry, ModelOptions, ModelRow, extra_fields, find_model
 from ..protocol import IN_PLACE_OF, in_words, thought_marks
-from .command_base import print_note
+from .command_base import flag_name, print_note
 
 _ENTRY = "its entry"
 
@@ -65,10 +65,11 @@ def _overridden(
         value, known = getattr(options, key), getattr(entry, key)
         if None not in (value, known) and value != known:
             yield Overridden(flag, value, entry.name, known, _ENTRY, key)
-    if options.temperature is not None:
-        yield from _setting("--temperature", entry, "temperature", options.temperature)
+    for name, value in options.going_to("settings").items():
+        yield from _setting(flag_name(name), entry, name, value)
     for key, value in extra_fields(options.extra_body).items():
-        yield from _setting("--extra-body", entry, key, value)
+        if value is None:  # another value contradicts, and is refused
+            yield from _setting("--extra-body", entry, key, value)
     if judged.get("space"):
         flag = "--space" if options.space is not None else "--judge-args space"
         yield from _space(flag, judged["space"], entry, row, table)
@@ -96,7 +97,7 @@ def _reading(judged: Mapping[str, Any], model: str, row: ModelRow) -> Iterator[O
 def _setting(flag: str, entry: ModelEntry, key: str, value: Any) -> Iterator[Overridden]:
     """Yield a field of every request that a sweep's file has for a model, if it differs."""
     known = entry.settings.get(key)
-    if known is not None and value != known:
+    if key in entry.settings and value != known:
         yield Overridden(flag, f"{key}={value}", entry.name, f"{key}={known}", _ENTRY, "settings")
 
 

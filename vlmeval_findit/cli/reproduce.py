@@ -168,7 +168,7 @@ folder that it names.
     "--against", "FILE", "Compare with somebody's reproduction.json of the same figure.", type=FILE
 )
 @json_option
-@model_options("dry_run", "force", "skip_missing", "executor", "replicas")
+@model_options("dry_run", "force", "skip_missing_images", "executor", "replicas")
 def command(**values: Any) -> int:
     """Tell whether a setup gives a model's published number, and if not, why.
 

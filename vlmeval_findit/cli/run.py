@@ -36,13 +36,13 @@ from ..protocol import (
 )
 from ..serving import end_servers
 from ..storage import make_folders_of_host
-from ..sweeps import SingleRuns, Sweep, ask_runs, refuse_samples
-from .access import flag_name
+from ..sweeps import SingleRuns, Sweep, ask_runs, own_journal, refuse_samples
 from .command_base import (
     PATH,
     complete_datasets,
     complete_models,
     completion,
+    flag_name,
     is_quiet,
     is_verbose,
     option,
@@ -107,7 +107,7 @@ _FOR_HOST_MODELS = ("base_url", "key", "timeout", "extra_body")
     type=PATH,
     shell_complete=completion(lambda: FAMILY_PROMPTS),
 )
-@model_options("samples", "dry_run", "logprobs", "force", "skip_missing")
+@model_options("samples", "dry_run", "logprobs", "force", "skip_missing_images")
 @click.argument("rest", nargs=-1, type=click.UNPROCESSED, metavar="[VLMEVALKIT FLAGS]...")
 def run_command(**values: Any) -> int:
     """Ask models about datasets and score the answers.
@@ -143,7 +143,7 @@ def run_command(**values: Any) -> int:
     if options.dry_run:
         from .dry_run import of_sweep
 
-        return of_sweep(_sweep(run), options, subtracts=False)
+        return of_sweep(_sweep(run), options, partial(own_journal, run.work_dir))
     if why_runner is None:
         return _ask(run, tables, deployments, budget)
     assert runner is not None

@@ -17,8 +17,8 @@ from ..engine import CellBuilder, Deployment, deployment_of
 from ..models import ModelEntry, ModelOptions, check_stated, known_model, refuse_same_names
 from ..protocol import SETTING_NAMES, DatasetVariant, judge_args, our_settings, settings_from
 from ..storage import folder_from
-from .access import FINDIT_ONLY, flag_name, refuse_unused
-from .command_base import Command, print_note
+from .access import FINDIT_ONLY, refuse_unused
+from .command_base import Command, flag_name, print_note
 from .early_checks import (
     check_amounts,
     check_answers,

@@ -66,7 +66,9 @@ from .who_answers import with_options
     "File of all answers.  [default: calls.jsonl in --work-dir, else in outputs]",
     type=PATH,
 )
-@model_options("dry_run", "batch", "executor", "replicas", "logprobs", "force", "skip_missing")
+@model_options(
+    "dry_run", "batch", "executor", "replicas", "logprobs", "force", "skip_missing_images"
+)
 def command(
     options: ModelOptions,
     model: str,

@@ -64,7 +64,14 @@ from .who_answers import budget_for, deployments_for, with_options
 )
 @option("--journal", "FILE", "Overrides journal in the file.", type=PATH)
 @model_options(
-    "samples", "dry_run", "batch", "executor", "replicas", "logprobs", "force", "skip_missing"
+    "samples",
+    "dry_run",
+    "batch",
+    "executor",
+    "replicas",
+    "logprobs",
+    "force",
+    "skip_missing_images",
 )
 def sweep_command(
     options: ModelOptions,

@@ -6,13 +6,11 @@ import os
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
-from typing import Any
 
 from ..core import hide_bars, install_command, quiet_log
 from ..engine import (
     Asking,
     AtServer,
-    CallOptions,
     CellBuilder,
     Deployment,
     MadeInHost,
@@ -43,14 +41,9 @@ def with_options(sweep: Sweep, options: ModelOptions) -> Sweep:
 def _overridden(sweep: Sweep, options: ModelOptions) -> Sweep:
     return replace(
         sweep,
+        **options.going_to("sweep"),
         models=tuple(map(options.applied, sweep.models)),
-        samples=options.samples or sweep.samples,
-        logprobs=options.logprobs or sweep.logprobs,
-        force=options.force,
-        skip_missing=options.skip_missing_images or sweep.skip_missing,
-        batch=options.batch or sweep.batch,
         serve=options.serving(sweep.serve),
-        max_usd=sweep.max_usd if options.max_usd is None else options.max_usd,
     )
 
 
@@ -78,9 +71,8 @@ def all_deployments(
 
 def _asking(sweep: Sweep, options: ModelOptions) -> Asking:
     return Asking(
-        calls=_calls(sweep, options),
-        headers=options.header,
-        key=options.key,
+        **options.going_to("asking"),
+        calls=replace(sweep.inference, **options.going_to("calls")),
         batch=sweep.batch,
         serving=sweep.serve,
         on_ray=options.executor == "ray",
@@ -113,16 +105,6 @@ def deployments_for(
         if not isinstance(deployment, AtServer):
             check_rows(variants, tables, sweep.limit, sweep.pictures)
     return [deployment.ready() for deployment in deployments] if asks else deployments
-
-
-def _calls(sweep: Sweep, options: ModelOptions) -> CallOptions:
-    values: dict[str, Any] = {
-        "threads": options.api_nproc,
-        "timeout": options.timeout,
-        "replicas": options.replicas,
-        "gpus": options.gpus,
-    }
-    return replace(sweep.inference, **{k: v for k, v in values.items() if v is not None})
 
 
 def _refuse_unused(sweep: Sweep, options: ModelOptions, deployments: Sequence[Deployment]) -> None:

@@ -20,6 +20,7 @@ from .command import (
 
 from .formatting import (
     closest as closest,
+    no_effect as no_effect,
     suggestion as suggestion,
     is_one_line as is_one_line,
     printable as printable,
@@ -36,6 +37,8 @@ from .formatting import (
 )
 
 from .validation import (
+    refuse_unknown as refuse_unknown,
+    names_of_arguments as names_of_arguments,
     MisplacedError as MisplacedError,
     refuse_duplicates as refuse_duplicates,
     Expected as Expected,

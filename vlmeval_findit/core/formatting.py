@@ -45,6 +45,15 @@ def _common_beginning(left: str, right: str) -> int:
     return count
 
 
+def no_effect(name: str, why: str, advice: str = "Leave it out") -> str:
+    """Say that something stated changes nothing: a flag, a key, a setting or an argument.
+
+    >>> no_effect("--from", "grid1000 is a space")
+    '--from has no effect: grid1000 is a space. Leave it out'
+    """
+    return f"{name} has no effect: {why}" + (f". {advice}" if advice else "")
+
+
 def suggestion(word: str, words: Iterable[str]) -> str:
     """Return ``: did you mean xyxy?`` if a word is near, else the list of all words."""
     words = list(words)

@@ -8,9 +8,10 @@ A refusal is a :class:`MisplacedError`; who reads knows file and row, and adds t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import MISSING, Field, fields
 from functools import cache
+from inspect import signature
 from math import isfinite
 from sys import float_info
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeVar
@@ -58,6 +59,27 @@ def refuse_duplicates(values: Sequence[Any], *at: str) -> None:
     for place, value in enumerate(values):
         if value in values[place + 1 :]:
             raise MisplacedError(f"duplicate {plain_value(value)}", *at, place)
+
+
+def refuse_unknown(names: Iterable[str], known: Iterable[str]) -> None:
+    """Refuse a setting of another name than the known ones; say which is near.
+
+    >>> refuse_unknown(["temperatur"], ["model", "temperature"])
+    Traceback (most recent call last):
+    ValueError: unknown setting 'temperatur': did you mean temperature?
+    """
+    known = list(dict.fromkeys(known))
+    for name in names:
+        if name not in known:
+            raise ValueError(f"unknown setting {name!r}{suggestion(name, known)}")
+
+
+def names_of_arguments(function: Callable[..., Any]) -> list[str]:
+    """Return the names of a function's arguments, but for ``self`` and those of any name."""
+    given = signature(function).parameters.values()
+    return [
+        each.name for each in given if each.kind is not each.VAR_KEYWORD and each.name != "self"
+    ]
 
 
 # --- types of fields ------------------------------------------------------------------------------

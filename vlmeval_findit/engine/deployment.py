@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
-from ..models import BatchKind, Budget, ChatModel, ModelEntry
+from ..models import BatchKind, Budget, ChatModel, ModelEntry, options_to
 from ..protocol import Answering, DatasetVariant, Described
 from ..serving import ServeOptions
 from ..storage import check_model_name
@@ -44,7 +44,7 @@ class Asking:
 
 # Options, by their names in :class:`.ModelOptions`, of which several kinds have the same
 IN_WORDS = frozenset({"system", "prompt_template", "checkpoint"})
-SAMPLED = frozenset({"temperature", "samples"})
+SAMPLED = options_to("settings") - {"dtype"} | {"samples"}
 CONCURRENT = frozenset({"api_nproc", "nproc", "retry"})
 
 

@@ -13,6 +13,7 @@ from ..core import (
     install_command,
     may_have_model,
     model_names,
+    no_effect,
     package_folder,
     suggestion,
 )
@@ -179,9 +180,7 @@ def _kind_of(entry: ModelEntry, asking: Asking) -> type[Deployment]:
     flag = "--provider" if entry.provider else "--base-url" if entry.base_url else None
     if is_baseline(entry.name):
         if flag:
-            raise ValueError(
-                f"{flag}: {entry.name} is a baseline and calls no server. Leave {flag} out"
-            )
+            raise ValueError(no_effect(flag, f"{entry.name} is a baseline and calls no server"))
         return LocalBaseline
     if flag:
         return AtProvider if entry.provider else AtServer

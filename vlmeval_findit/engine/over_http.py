@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from ..core import Config, Count, Dollars, Number, Seconds, Whole, validate
+from ..core import Config, Count, Dollars, Number, Seconds, Whole, no_effect, validate
 from ..models import (
     LOCAL_SETTINGS,
     OPENROUTER,
@@ -29,6 +29,7 @@ from ..models import (
     joined_headers,
     make_endpoints,
     model_key,
+    options_to,
     provider_endpoints,
     recorded_headers,
     server_headers,
@@ -90,7 +91,7 @@ class AtServer(OverHttp):
     """A model of servers that take OpenAI's chat completions."""
 
     called = "a model of a server (--base-url)"
-    uses = OverHttp.uses | {"like", "base_url", "header", "extra_body", "key", "prices"}
+    uses = OverHttp.uses | options_to("asking") | {"like", "base_url", "extra_body", "prices"}
 
     @cached_property
     def chat(self) -> ChatModel:
@@ -122,15 +123,14 @@ class AtServer(OverHttp):
             )
         for name in LOCAL_SETTINGS:
             if name in entry.settings or name in entry.resources:
-                raise ValueError(
-                    f"{name} is of a model on this machine, but a server is asked, which "
-                    "decides it. Leave it out"
-                )
+                raise ValueError(no_effect(name, "a server is asked, which decides it"))
         if entry.resources:
             raise ValueError(
-                f"{next(iter(entry.resources))} has no effect: resources are of a model on "
-                "this machine, but a server is asked. Leave it out, or write it in `settings` "
-                "if it is a field of the server's requests"
+                no_effect(
+                    next(iter(entry.resources)),
+                    "resources are of a model on this machine, and a server is asked",
+                    "Leave it out, or write it in `settings` if it is a field of requests",
+                )
             )
 
     def _refuse_unsent_key(self, servers: Sequence[Endpoint]) -> None:
@@ -138,7 +138,7 @@ class AtServer(OverHttp):
         key = self.asking.key or ""
         for sent in map(headers_to, servers if key else ()):
             if sent and not any(key in value for value in sent.values()):
-                raise ValueError("--key has no effect: a header has its place. Leave one out")
+                raise ValueError(no_effect("--key", "a header has its place", "Leave one out"))
 
     def _that_may_state_costs(self, servers: Endpoints) -> Sequence[Any]:
         return identifying_servers(servers)
@@ -336,43 +336,58 @@ def api_service(model: str, api: ApiSettings, space: Any = None) -> HttpService:
     return HttpService(chat, servers, api.timeout, budget, policy_of(api.retry))
 
 
+# Settings of a model at OpenRouter that are no fields of its requests
+_OF_CALLS = ("retry", "timeout", "max_usd", "budget", "prices")
+
+
 class AtOpenRouter(OverHttp):
     """A proprietary model that is asked at OpenRouter, as its name alone says."""
 
     called = "a model at OpenRouter"
+    uses = AtProvider.uses - {"base_url"}
 
     @cached_property
-    def chat(self) -> ChatModel:
-        return api_chat(self.name, self._settings, self.entry.space)
+    def _there(self) -> AtProvider:
+        """The same model, as ``--provider openrouter`` asks it."""
+        entry = self.entry
+        stated = {**entry.settings, **entry.resources}
+        with at_its_place(entry, f"settings of {self.name}: "):
+            api = api_settings({name: stated[name] for name in _OF_CALLS if name in stated})
+        settings, resources = (
+            {name: value for name, value in given.items() if name not in _OF_CALLS}
+            for given in (entry.settings, entry.resources)
+        )
+        asking = self.asking
+        if "timeout" in stated:
+            asking = replace(asking, calls=replace(asking.calls, timeout=api.timeout))
+        if "retry" in stated:
+            asking = replace(asking, policy=policy_of(api.retry))
+        prices = entry.prices or api.prices
+        there = replace(
+            entry, provider=OPENROUTER, settings=settings, resources=resources, prices=prices
+        )
+        return AtProvider(there, asking)
 
     @property
-    def _settings(self) -> ApiSettings:
-        return api_settings({**self.entry.settings, **self.entry.resources})
+    def chat(self) -> ChatModel:
+        return self._there.chat
 
     def check(self) -> None:
         super().check()
-        refuse_headers(self.entry)
-        with at_its_place(self.entry, f"settings of {self.name}: "):
-            _ = self._settings
-        if self.asking.asks:
-            from ..models import refuse_unknown_proxies  # as late as the server's
-
-            with at_its_place(self.entry):
-                refuse_unknown_proxies(provider_endpoints(OPENROUTER))
+        self._there.check()
 
     def key(self) -> Mapping[str, Any]:
         return given_key(self.entry.settings, None)
 
     def describe(self, variant: DatasetVariant) -> Described:
-        return _described_there(self.chat, variant)
+        return self._there.describe(variant)
 
     def service(self) -> HttpService:
-        stated = {**self.entry.settings, **self.entry.resources}
-        given = {"timeout": self.asking.calls.timeout, **stated, "budget": self.asking.budget}
-        return api_service(self.name, api_settings(given), self.entry.space)
+        return self._there.service()
 
 
 def refuse_headers(entry: ModelEntry) -> None:
     """Refuse headers of a model that is not asked at a server."""
     if entry.headers:
-        raise ValueError(f"{entry.where}headers of {entry.name} need a server: --base-url URL")
+        why = f"{entry.name} is asked at no server"
+        raise ValueError(f"{entry.where}{no_effect('headers', why)}")

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ..benchmarks import baseline_for, baseline_named, benchmarks
-from ..core import alternatives, may_have_model, validate
+from ..core import alternatives, may_have_model
 from ..models import (
     ModelEntry,
     RunSettings,
@@ -20,11 +20,14 @@ from ..models import (
     local_names,
     name_taken,
     on_this_machine,
+    options_to,
     refuse_missing,
     refuse_unloadable,
     refuse_without_peft,
     row_of_checkpoint,
     row_to_run,
+    run_settings,
+    with_one_limit,
 )
 from ..protocol import Answering, Batch, CallResult, DatasetVariant, Described, settings_from
 from ..serving import visible_gpus
@@ -59,13 +62,14 @@ def describe_local(
     Raises ValueError for an unknown row or setting.
     """
     row, checkpoint = row_to_run(like, model_path, settings.get("space"))
-    return describe_local_run(row, checkpoint, variant, validate(RunSettings, settings))
+    return describe_local_run(row, checkpoint, variant, run_settings(settings))
 
 
 def local_on_this_machine(answering: Answering, **arguments: Any) -> Answering:
     """Add the device and the hub's revision; the model is not loaded."""
-    given = {k: v for k, v in arguments.items() if k in RunSettings.__dataclass_fields__}
-    return on_this_machine(answering, validate(RunSettings, given))
+    settings = with_one_limit(arguments).items()
+    given = {k: v for k, v in settings if k in RunSettings.__dataclass_fields__}
+    return on_this_machine(answering, run_settings(given))
 
 
 def local_key(given: Mapping[str, Any], answering: Answering) -> dict[str, Any]:
@@ -127,7 +131,7 @@ class Local(InProcess):
     """A model of FindIt's table on this machine."""
 
     called = "a model on this machine"
-    uses = IN_WORDS | SAMPLED | {"batch_size", "variants", "device", "dtype", "logprobs"}
+    uses = IN_WORDS | SAMPLED | options_to("resources") | {"variants", "dtype", "logprobs"}
 
     def check(self) -> None:
         super().check()
@@ -153,7 +157,7 @@ class Local(InProcess):
         # The part in every key is the same for all variants.
         benchmark = benchmarks()[0]
         variant = benchmark.parse(benchmark.variant_names()[0])
-        return local_key(self.entry.settings, self.describe(variant).answering)
+        return local_key(self._settings, self.describe(variant).answering)
 
     def describe(self, variant: DatasetVariant) -> Described:
         return describe_local(variant, **self.arguments)
@@ -166,11 +170,15 @@ class Local(InProcess):
         return partial(load_local_client, **self.arguments, **self.entry.resources)
 
     @property
+    def _settings(self) -> Mapping[str, Any]:
+        return with_one_limit(self.entry.settings)
+
+    @property
     def arguments(self) -> Mapping[str, Any]:
         """The arguments on which its answers depend, with which it is loaded."""
-        entry = self.entry
-        row, checkpoint = local_names()[entry.name]
-        return _in_its_space(entry, {"like": row.name, "model_path": checkpoint, **entry.settings})
+        row, checkpoint = local_names()[self.name]
+        given = {"like": row.name, "model_path": checkpoint, **self._settings}
+        return _in_its_space(self.entry, given)
 
 
 class LocalCheckpoint(Local):
@@ -199,7 +207,7 @@ class LocalCheckpoint(Local):
         entry = self.entry
         stated = entry.space is not None
         row = row_of_checkpoint(entry.name, self.checkpoint, entry.like, space_stated=stated)
-        given = {"like": row.name, "model_path": self.checkpoint, **entry.settings}
+        given = {"like": row.name, "model_path": self.checkpoint, **self._settings}
         return _in_its_space(entry, given)
 
 
@@ -234,7 +242,7 @@ def refuse_device(entry: ModelEntry) -> None:
 def _run_settings(arguments: Mapping[str, Any]) -> RunSettings:
     """Read the settings among the arguments of a model on this machine."""
     given = {k: v for k, v in arguments.items() if k not in ("like", "model_path")}
-    return validate(RunSettings, given)
+    return run_settings(given)
 
 
 def _in_its_space(entry: ModelEntry, arguments: dict[str, Any]) -> Mapping[str, Any]:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..boxes import Space, SpaceError, stated_space
-from ..core import read_json, suggestion, validate
+from ..core import no_effect, read_json, suggestion, validate
 from ..models import (
     ANY_CHECKPOINT,
     NEEDED_FIELDS,
@@ -37,12 +37,14 @@ from ..models import (
     known_revision,
     local_names,
     once_a_variant,
+    options_to,
     refuse_missing,
     report_of_log,
     revision_of,
     row_of_checkpoint,
     space_or_variable,
     space_within,
+    stated_bounds,
     token_limit,
     unknown_bounds,
 )
@@ -111,11 +113,11 @@ class ServedModel:
         """Return how its servers are asked; ValueError for what they cannot be asked."""
         settings = self.settings
         program = self.program
-        if any(getattr(settings, name) for name in _BOUNDS) and BOUNDS_FIELD not in program.fields:
-            raise ValueError(
-                f"{', '.join(_BOUNDS)} have no effect under --serve {program.name}: "
-                f"it accepts no image bounds in a request. {_type_another(BOUNDS_FIELD)}"
-            )
+        bounds = [name for name in _BOUNDS if getattr(settings, name)]
+        if bounds and BOUNDS_FIELD not in program.fields:
+            why = f"--serve {program.name} accepts no image bounds in a request"
+            raise ValueError(no_effect(bounds[0], why, _type_another(BOUNDS_FIELD)))
+        stated_bounds(self.row, settings)  # refuses those of other processors
         template = {**self._family.template, **settings.template}
         sent: dict[str, Any] = {TEMPLATE_FIELD: template} if template else {}
         if self._family.preserves:
@@ -150,7 +152,7 @@ class ServedModel:
         """Return the image bounds in force; empty if the server decides."""
         if BOUNDS_FIELD not in self.program.fields:
             return Bounds()
-        bounds = {name: getattr(self.settings, name) for name in _BOUNDS}
+        bounds = stated_bounds(self.row, self.settings)
         return replace(self._family.bounds(variant).overridden(bounds), two_step=False)
 
     def _processor(self, variant: DatasetVariant) -> Mapping[str, Any]:
@@ -270,7 +272,7 @@ def served_model(entry: ModelEntry, serving: ServeOptions) -> ServedModel:
         raise ValueError(f"unknown local model {entry.name!r}{near}")
     limit, given = token_limit({"space": entry.space, **entry.settings})
     for name in given.keys() & _ELSEWHERE.keys():
-        raise ValueError(f"{name} has no effect under --serve: {_ELSEWHERE[name]}")
+        raise ValueError(no_effect(name, f"under --serve, {_ELSEWHERE[name]}"))
     checkpoint = str(given.pop("model_path", checkpoint))
     settings = validate(RunSettings, {**given, "max_new_tokens": limit})
     model = ServedModel(entry.name, checkpoint, row, serving, settings)
@@ -282,9 +284,7 @@ def served_model(entry: ModelEntry, serving: ServeOptions) -> ServedModel:
             "leave --serve out"
         )
     if settings.merge_adapter:
-        raise ValueError(
-            f"merge_adapter has no effect under --serve: {serving.program} does not merge"
-        )
+        raise ValueError(no_effect("merge_adapter", f"--serve {serving.program} does not merge"))
     model.adapter.vllm_flags(entry.name)  # refuses what it cannot serve
     return replace(model, settings=replace(settings, merge_adapter=False))
 
@@ -293,14 +293,7 @@ class Served(OverHttp):
     """A model that this machine serves; logs go to ``servers`` in the work dir."""
 
     called = "a model that this machine serves (--serve)"
-    uses = OverHttp.uses - {"max_usd"} | {
-        "like",
-        "dtype",
-        "gpus",
-        "serve",
-        "tensor_parallel",
-        "serve_args",
-    }
+    uses = OverHttp.uses - {"max_usd"} | options_to("serve") | {"like", "dtype", "gpus"}
 
     @property
     def serving(self) -> ServeOptions:
@@ -332,8 +325,9 @@ class Served(OverHttp):
         if self.asking.asks:  # Calls may be counted on a machine without the program and the GPUs
             self.serving.check()
         with naming_model(self.entry):
-            if self.entry.headers or self.entry.resources:
-                raise ValueError("headers and resources have no effect under --serve")
+            for name in ("headers", "resources"):
+                if getattr(self.entry, name):
+                    raise ValueError(no_effect(name, "under --serve, FindIt starts the servers"))
 
     def _check_known(self) -> None:
         """Refuse a known model that is not there, or that is said to be like another."""
@@ -341,8 +335,11 @@ class Served(OverHttp):
         like = self.entry.like
         if like is not None and find_model(like) is not row:
             raise ValueError(
-                f"like has no effect: {self.name} is asked as its own row says. Leave it out, or "
-                f"name a checkpoint: {self.name}=CHECKPOINT"
+                no_effect(
+                    "like",
+                    f"{self.name} is asked as its own row says",
+                    f"Leave it out, or name a checkpoint: {self.name}=CHECKPOINT",
+                )
             )
         refuse_missing(checkpoint)
 

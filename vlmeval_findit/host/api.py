@@ -17,7 +17,7 @@ from typing import Any
 
 from vlmeval.api.base import BaseAPI
 
-from ..core import validate
+from ..core import names_of_arguments, refuse_unknown, validate
 from ..engine import (
     ApiSettings,
     Asking,
@@ -33,7 +33,16 @@ from ..engine import (
     describe_api,
     policy_of,
 )
-from ..models import MODELS, Budget, HostMessage, ModelEntry, from_host_message, merged_fields
+from ..models import (
+    MODELS,
+    Budget,
+    HostMessage,
+    ModelEntry,
+    RunSettings,
+    from_host_message,
+    merged_fields,
+    names_of_settings,
+)
 from ..protocol import CallResult, DatasetVariant, Described, Message, parse_record
 from ..serving import ServeOptions
 from .baseline_models import RecordedReply, recorded_reply, variant_of
@@ -95,6 +104,7 @@ class FindItOpenRouter(OverHttpModel):
 
     def __init__(self, model: str, **settings: Any) -> None:
         super().__init__(lambda: self.service)
+        refuse_unknown(settings, ["model", *names_of_settings(ApiSettings)])
         self.service = api_service(model, api_settings(settings))
         self.name = self.service.model.name
 
@@ -165,6 +175,10 @@ class FindItProvider(DeployedModel):
         super().__init__(_at_address(model, provider=provider, **arguments))
 
 
+_OF_CALLS = frozenset({"retry", "timeout"})
+"""Settings of calls to servers here."""
+
+
 class FindItServed(DeployedModel):
     """A checkpoint that is started as OpenAI-compatible servers on this machine's GPUs.
 
@@ -191,9 +205,11 @@ class FindItServed(DeployedModel):
         work_dir: str = "outputs",
         **settings: Any,
     ) -> None:
+        known = names_of_arguments(FindItServed.__init__)
+        refuse_unknown(settings, [*known, *names_of_settings(RunSettings), *_OF_CALLS])
         serving = validate(ServeOptions, {"program": serve} if isinstance(serve, str) else serve)
         serving.check()
-        names = settings.keys() & {"retry", "timeout"}
+        names = settings.keys() & _OF_CALLS
         calls: dict[str, Any] = {name: settings.pop(name) for name in names}
         entry = ModelEntry(model, settings, checkpoint=checkpoint, like=like, space=space)
         asking = replace(_asking(api_settings(calls)), serving=serving, work_dir=Path(work_dir))
@@ -214,6 +230,8 @@ def _at_address(
     **arguments: Any,
 ) -> OverHttp:
     """Return what answers for a model."""
+    known = names_of_arguments(_at_address)
+    refuse_unknown(arguments, [*known, *names_of_settings(ApiSettings)])
     api = api_settings(arguments)
     entry = ModelEntry(
         model,

@@ -9,15 +9,18 @@ from typing import Any
 
 from vlmeval.smp import get_logger
 
+from ..core import refuse_unknown
 from ..engine import describe_local, local_on_this_machine
 from ..models import (
     HostMessage,
     ModelRow,
+    RunSettings,
     answer_from,
     from_host_message,
     load_local_client,
     local_names,
     name_taken,
+    names_of_settings,
     row_of_checkpoint,
 )
 from ..protocol import Answering, DatasetVariant, Described, ModelClient
@@ -48,6 +51,7 @@ class FindItLocalModel(FindItModel):
         self, like: str | None = None, model_path: str | None = None, **settings: Any
     ) -> None:
         super().__init__()
+        refuse_unknown(settings, ["like", "model_path", *names_of_settings(RunSettings)])
         self._client = load_local_client(like, model_path, **settings)
         self._lock = threading.RLock()
         get_logger("FindIt").info("FindIt: %s", self._client.runner)

@@ -27,6 +27,12 @@ from .model_row import (
     row_problem as row_problem,
 )
 
+from .stated_options import (
+    Declared as Declared,
+    declared_options as declared_options,
+    options_to as options_to,
+)
+
 from .model_entry import (
     KEYS_OF_SERVICES as KEYS_OF_SERVICES,
     ModelEntry as ModelEntry,
@@ -109,6 +115,8 @@ from .local.local_client import (
 
 from .local.run_plan import (
     RunSettings as RunSettings,
+    run_settings as run_settings,
+    stated_bounds as stated_bounds,
     plan_generation as plan_generation,
     describe_local_run as describe_local_run,
     on_this_machine as on_this_machine,
@@ -154,8 +162,14 @@ from .reply_tokens import (
     byte_ends as byte_ends,
 )
 
-from .http.chat import (
+from .token_limits import (
     TOKEN_LIMITS as TOKEN_LIMITS,
+    token_limit as token_limit,
+    with_one_limit as with_one_limit,
+    names_of_settings as names_of_settings,
+)
+
+from .http.chat import (
     ChatModel as ChatModel,
     once_a_variant as once_a_variant,
     chat_model as chat_model,
@@ -163,12 +177,12 @@ from .http.chat import (
     server_name as server_name,
     server_space as server_space,
     unknown_bounds as unknown_bounds,
-    token_limit as token_limit,
     extra_fields as extra_fields,
 )
 
 from .http.request_fields import (
     merged_fields as merged_fields,
+    stated_fields as stated_fields,
 )
 
 from .http.chat_call import (

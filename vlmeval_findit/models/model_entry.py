@@ -12,16 +12,13 @@ from ..core import (
     Checked,
     Config,
     ConfigError,
-    Count,
     Expected,
     MisplacedError,
     Name,
-    Number,
     Text,
     Values,
     secret_field,
     suggestion,
-    validate,
 )
 from ..protocol import CustomPrompt, custom_prompt, settings_from, thought_marks
 from ..serving import ServeOptions
@@ -29,11 +26,13 @@ from ..storage import check_model_name
 from .checkpoint_row import decided_row, named_model
 from .http.chat import extra_fields, server_name
 from .http.providers.provider_table import find_provider
+from .http.request_fields import check_temperature, stated_fields
 from .model_table import MODELS, find_model
 from .prices import PricesField, prices_from
+from .stated_options import StatedOptions, check_value, declared_options
 
 if TYPE_CHECKING:
-    from .http.batch.batch_services import BatchKind
+    pass
 
 
 def _known_row(name: str) -> str:
@@ -57,22 +56,23 @@ def _thought_marks(value: object) -> object:
 
 
 def _recordable(settings: Mapping[str, Any]) -> Mapping[str, Any]:
+    check_temperature(settings)
     if "max_usd" in settings:
         raise ValueError("max_usd is of the whole sweep: next to `models`, or --max-usd")
     secret = secret_field(settings)
     if secret is not None:
         raise ValueError(
             f"{secret} looks like a credential, and settings are recorded with the run: use "
-            "`headers`, --key, or --header 'NAME: VALUE', which are not"
+            "`headers`, --key, or --header 'NAME: VALUE', which are not, or as a hash"
         )
     return settings
 
 
+# Keys that a file may have beside ``settings`` and ``resources``, and in which of them they end
 _PLACES = {
-    "temperature": "settings",
-    "dtype": "settings",
-    "batch_size": "resources",
-    "device": "resources",
+    name: row.option.place
+    for name, row in declared_options().items()
+    if row.option.place in ("settings", "resources")
 }
 
 
@@ -120,16 +120,6 @@ class ModelEntry(Config):
         return custom_prompt(self.system, self.prompt_template)
 
 
-@dataclass(frozen=True, slots=True)
-class _CallKeys(Config):
-    """Keys of a model in a file that are settings or resources of it."""
-
-    temperature: Number | None = None
-    dtype: Name | None = None
-    batch_size: Count | None = None
-    device: Name | None = None
-
-
 # Keys that a file may have in each model
 MODEL_KEYS = (*(key.name for key in fields(ModelEntry) if key.name != "where"), *_PLACES)
 
@@ -146,7 +136,9 @@ def entry_values(entry: Any) -> Any:
     if not isinstance(entry, Mapping):
         return entry
     given = {key: entry[key] for key in _PLACES.keys() & entry.keys()}
-    validate(_CallKeys, given)
+    for key, value in given.items():
+        if value is not None:
+            check_value(key, value)
     values = {key: value for key, value in entry.items() if key not in given}
     for key, value in given.items():
         inner = values.get(_PLACES[key]) or {}
@@ -170,44 +162,10 @@ def like_its_checkpoint(model: ModelEntry) -> ModelEntry:
 DTYPES = ("bfloat16", "float16", "float32", "float64", "half", "float")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ModelOptions:
-    """The options that ``run``, ``search``, ``sweep`` and ``probe`` share; None: not set."""
+class ModelOptions(StatedOptions):
+    """The options of a command, and what they make of its models."""
 
-    like: str | None = None
-    system: str | None = None  # file
-    prompt_template: str | None = None  # file
-    space: str | None = None  # a name, or JSON with bounds
-    base_url: str | None = None  # several with commas between them, or @FILE
-    provider: str | None = None
-    batch: BatchKind | None = None
-    key: str | None = None
-    header: tuple[str, ...] = ()  # NAME: VALUE
-    extra_body: str | None = None  # JSON
-    temperature: float | None = None
-    samples: int | None = None
-    batch_size: int | None = None
-    dtype: str | None = None
-    device: str | None = None
-    serve: str | None = None
-    gpus: float | None = None
-    tensor_parallel: int | None = None
-    serve_args: str | None = None
-    executor: str = "local"
-    replicas: int | None = None
-    api_nproc: int | None = None
-    timeout: float | None = None
-    max_usd: float | None = None
-    prices: str | None = None  # IN,OUT
-    logprobs: bool = False
-    force: bool = False
-    skip_missing_images: bool = False
-    dry_run: bool = False
-
-    @property
-    def specified(self) -> list[str]:
-        """Names of the options that are set."""
-        return [each.name for each in fields(self) if getattr(self, each.name) != each.default]
+    __slots__ = ()
 
     @property
     def space_value(self) -> Any:
@@ -242,21 +200,26 @@ class ModelOptions:
             stated_space(self.space_value)
         if self.dtype is not None and self.dtype not in DTYPES and not self.serve:
             raise ValueError(f"unknown --dtype {self.dtype!r}{suggestion(self.dtype, DTYPES)}")
-        settings = {"temperature": self.temperature, "dtype": self.dtype}
-        resources = {"batch_size": self.batch_size, "device": self.device}
+        extra = extra_fields(self.extra_body)
+        if self.temperature is not None and "temperature" in extra:
+            raise ValueError(
+                f'--temperature {self.temperature:g} and "temperature": null in --extra-body '
+                "contradict: leave one out"
+            )
+        try:
+            stated = stated_fields(entry.settings, extra)
+        except ValueError as error:
+            raise ValueError(f"{entry.where}{entry.name}: {error}") from None
         if self.like is None:
             entry = like_its_checkpoint(entry)
         return replace(
             entry,
-            like=self.like or entry.like,
-            system=self.system or entry.system,
-            prompt_template=self.prompt_template or entry.prompt_template,
+            **self.going_to("entry"),
             space=self.space_value or entry.space,
             provider=provider,
-            base_url=self.base_url or entry.base_url,
             prices=entry.prices if self.prices is None else prices_from(self.prices),
-            settings={**entry.settings, **extra_fields(self.extra_body), **_given(settings)},
-            resources={**entry.resources, **_given(resources)},
+            settings={**stated, **self.going_to("settings")},
+            resources={**entry.resources, **self.going_to("resources")},
         )
 
     def serving(self, file: ServeOptions | None = None) -> ServeOptions | None:
@@ -267,7 +230,7 @@ class ModelOptions:
         if serving is None or self.serve not in (None, serving.program):
             assert self.serve is not None
             serving = ServeOptions(self.serve)
-        given: dict[str, Any] = {"tensor_parallel": self.tensor_parallel}
+        given = self.going_to("serve")
         if self.gpus is not None:
             given["gpus"] = int(self.gpus)
             if self.gpus != given["gpus"]:
@@ -277,11 +240,7 @@ class ModelOptions:
                 given["arguments"] = tuple(shlex.split(self.serve_args))
             except ValueError as error:
                 raise ValueError(f"--serve-args {self.serve_args}: {error}") from None
-        return replace(serving, **_given(given))
-
-
-def _given(values: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in values.items() if value is not None}
+        return replace(serving, **given)
 
 
 def refuse_same_names(entries: Iterable[ModelEntry]) -> None:

@@ -20,7 +20,7 @@ from ..benchmarks.findit import (
     box_prompts,
 )
 from ..boxes import JSON_KEYS, SPACE_KINDS, MatchRule, default_key, space_from
-from ..core import suggestion
+from ..core import no_effect, suggestion
 from ..data import (
     MAKERS,
     NOT_STATED,
@@ -112,7 +112,7 @@ def plan_setup(
     """
     stated = stated or Stated()
     if stated.max_tokens is not None and deployment.answerer is Answerer.HOST:
-        raise SetupError("--max-tokens has no effect: VLMEvalKit's class decides. Leave it out")
+        raise SetupError(no_effect("--max-tokens", "VLMEvalKit's class decides"))
     row = _row_of(entry)
     prompts, prompt = _prompt(figure, entry, stated)
     form, form_set = _format(figure, row, prompts, stated)

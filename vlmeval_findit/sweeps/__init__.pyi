@@ -35,10 +35,12 @@ from .format_search import (
 from .model_runs import (
     UnfinishedError as UnfinishedError,
     check_cell as check_cell,
+    own_journal as own_journal,
 )
 
 from .call_counts import (
     Track as Track,
+    JournalOf as JournalOf,
     CallGroup as CallGroup,
     GroupCounts as GroupCounts,
     DryRun as DryRun,

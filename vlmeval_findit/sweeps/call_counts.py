@@ -80,10 +80,19 @@ class DryRun:
     missing: int
 
 
+JournalOf = Callable[[Cell], Path]
+"""Returns the journal of a cell, which need not exist."""
+
+
 def count_calls(
-    groups: Sequence[CallGroup], journal: Path | None = None, track: Track = lambda items, *_: items
+    groups: Sequence[CallGroup],
+    journal_of: JournalOf | None = None,
+    track: Track = lambda items, *_: items,
 ) -> DryRun:
-    """Count cells, queries, images, calls, finished calls, and what calls over HTTP send."""
+    """Count cells, queries, images, calls, finished calls, and what calls over HTTP send.
+
+    ``journal_of``: whose answers are finished calls (None: nothing is finished).
+    """
     cells = [cell for group in groups for cell in group.cells]
     images = cells[0].prompts.images if cells else Images()
     # Building the messages of a cell numbers its images.
@@ -94,16 +103,22 @@ def count_calls(
     counted: dict[tuple[object, ...], _CountedCalls] = {}
     counts = []
     with ExitStack() as stack:
-        finished = None
-        if journal is not None:
-            # Without a journal, nothing is finished.
-            with suppress(FileNotFoundError, NotADirectoryError):
-                finished = stack.enter_context(JournalView(journal))
+        paths_of_journals = set(map(journal_of, cells)) if journal_of is not None else ()
+        views = {
+            path: stack.enter_context(JournalView(path))
+            for path in paths_of_journals
+            if path.exists()
+        }
+
+        def is_finished(cell: Cell, key: str) -> bool:
+            view = None if journal_of is None else views.get(journal_of(cell))
+            return view is not None and view.serves(key, logprobs=cell.logprobs)
+
         for group in track(groups, len(groups), "models counted"):
             # Models that are asked the same share their counts, unless a journal tells them apart.
-            same = _asked_alike(group.cells) if finished is None else (group.name,)
+            same = (group.name,) if views else _asked_alike(group.cells)
             if same not in counted:
-                counted = {same: _count(group.cells, images, finished)}
+                counted = {same: _count(group.cells, images, is_finished)}
             files, calls, left = counted[same]
             counts.append(
                 GroupCounts(
@@ -149,12 +164,14 @@ class _CountedCalls(NamedTuple):
     left: Sequence[_LeftCall]
 
 
-def _count(cells: Sequence[Cell], images: Images, finished: JournalView | None) -> _CountedCalls:
+def _count(
+    cells: Sequence[Cell], images: Images, is_finished: Callable[[Cell, str], bool]
+) -> _CountedCalls:
     """Count the calls of cells; equal calls once."""
-    calls, unanswered, plan = 0, [], Plan(cells, finished)
-    for call in plan.calls():
+    calls, unanswered = 0, []
+    for call in Plan(cells).calls():
         calls += 1
-        if plan.is_left(call.key):
+        if not any(is_finished(cells[at], call.key) for at in call.needed_by):
             unanswered.append(call)
     left = []
     for _, group in groupby(unanswered, attrgetter("image_sha256")):

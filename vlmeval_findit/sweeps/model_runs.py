@@ -18,7 +18,7 @@ from ..engine import (
 )
 from ..protocol import Described, Settings, StopReason
 from ..scoring import CellResult
-from ..storage import sample_path
+from ..storage import RunFiles, sample_path
 
 
 class UnfinishedError(RuntimeError):
@@ -70,6 +70,11 @@ def check_cell(work_dir: Path, cell: Cell, settings: Settings, deployment: Deplo
     """Refuse a cell that :func:`prepare_cell` refuses; nothing is prepared."""
     path = _path_of(work_dir, cell)
     check_output(path, cell, settings, _described(cell, deployment), deployment.version)
+
+
+def own_journal(work_dir: Path, cell: Cell) -> Path:
+    """Return the journal of a cell that is a run of its own; it need not exist."""
+    return RunFiles(_path_of(work_dir, cell)).calls
 
 
 def _path_of(work_dir: Path, cell: Cell) -> Path:

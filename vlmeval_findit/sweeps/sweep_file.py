@@ -35,6 +35,7 @@ from ..core import (
     TextError,
     YamlText,
     YesNo,
+    no_effect,
     read_text,
     refuse_duplicates,
     suggestion,
@@ -144,6 +145,7 @@ def _sweep(text: YamlText, file: SweepFile, work_dir: Path | None) -> Sweep:
         skip_missing=bool(file.skip_missing_images),
         places=_places(text, file),
     )
+    _refuse_serving_elsewhere(sweep)
     _refuse_several_judgements(sweep, file)
     _refuse_unused(sweep, file)
     refuse_race(sweep)
@@ -260,6 +262,18 @@ def _views(file: SweepFile) -> Views:
     return Views(frames, (False, True) if captions == "all" else tuple(dict.fromkeys(captions)))
 
 
+def _refuse_serving_elsewhere(sweep: Sweep) -> None:
+    """Refuse to serve models here that are all asked elsewhere."""
+    first = sweep.models[0]
+    if sweep.serve is not None and all(each.base_url or each.provider for each in sweep.models):
+        where = "base_url" if first.base_url else "provider"
+        raise MisplacedError(
+            no_effect("serve", f"{first.name} is asked elsewhere ({where})", "Leave one out"),
+            "serve",
+            is_key=True,
+        )
+
+
 def _refuse_several_judgements(sweep: Sweep, file: SweepFile) -> None:
     """Refuse to compare boxes with points: they have no common metric."""
     names = [name for axes in sweep.stages for name in axes.representations if name != STAGE_WINNER]
@@ -282,8 +296,7 @@ def _refuse_unused(sweep: Sweep, file: SweepFile) -> None:
     ]
     if not sweep.tables and shaping:
         raise MisplacedError(
-            f"{shaping[0]} has no effect: `datasets` names no table whose formats it chooses. "
-            "Leave the key out",
+            no_effect(shaping[0], "`datasets` names no table whose formats it chooses"),
             shaping[0],
             is_key=True,
         )

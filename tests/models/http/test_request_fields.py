@@ -9,7 +9,13 @@ from typing import Any
 import pytest
 
 from vlmeval_findit.benchmarks import parse
-from vlmeval_findit.models import chat_model, find_provider, merged_fields, with_logprobs
+from vlmeval_findit.models import (
+    chat_model,
+    find_provider,
+    merged_fields,
+    stated_fields,
+    with_logprobs,
+)
 from vlmeval_findit.protocol import text
 
 FREE = parse("FindIt_Pascal_xyxy_json_bbox_2d")
@@ -135,3 +141,14 @@ def test_fields_without_logprobs_contradict_asking_for_them(given: Any) -> None:
 def test_more_logprobs_than_asked_for_are_sent() -> None:
     given = {"logprobs": True, "top_logprobs": 5}
     assert with_logprobs(given) == given
+
+
+def test_settings_stay_in_their_order() -> None:
+    """So they are sent and recorded in it."""
+    settings = {"seed": 1, "a": {"c": 1, "b": 2}, "d": 3}
+    joined = stated_fields(settings, {"x": 9, "d": None, "a": {"e": 4, "b": 2}})
+    assert list(joined.items()) == [
+        ("seed", 1), ("a", {"c": 1, "b": 2, "e": 4}), ("d", None), ("x", 9)
+    ]  # fmt: skip
+    assert list(joined["a"]) == ["c", "b", "e"]
+    assert list(merged_fields({"b": 1, "a": 2}, {"c": 3, "a": 2})) == ["b", "a", "c"]

@@ -28,12 +28,13 @@ from ..model_settings import space_or_variable
 from ..model_table import MODELS, find_model, known_model, space_options, unknown_space
 from ..prices import TokenPrices
 from ..tiers import Surcharge, surcharge, tiers_in
+from ..token_limits import token_limit
 from .completion import Completion
-from .endpoint import LIMIT_FIELDS, Endpoint
+from .endpoint import Endpoint
 from .estimates import load_of
 from .image_bounds import bounds_in_request
 from .providers.provider_table import OPENROUTER, Provider, WireFormat, find_provider
-from .request_fields import merged_fields, refuse_question
+from .request_fields import check_fields, merged_fields
 from .schema import SchemaRoot, response_format, unwrapped
 from .sent_images import (
     ChatRequest,
@@ -46,7 +47,6 @@ from .sent_images import (
     marked_urls,
 )
 
-TOKEN_LIMITS = ("max_new_tokens", *LIMIT_FIELDS)  # settings that limit a reply's tokens
 # Spaces of pixels as sent, which assume the providers' limit of 4096.
 _SENT_WITHIN_LIMIT = ("pixels", "openai_high", "claude_standard", "claude_highres")
 
@@ -322,7 +322,7 @@ def chat_model(
         SpaceError: the space is unknown, or the model that ``like`` names.
     """
     given = fields or {}
-    refuse_question(given)
+    check_fields(given)
     known = known_model(like, "like") if like else find_model(name)
     facts = _facts_of(known)
     root: SchemaRoot | None = SchemaRoot.LIST if facts.schema_of_list else SchemaRoot.OBJECT
@@ -454,39 +454,25 @@ def _started_with_bounds(row: ModelRow, variant: DatasetVariant) -> str:
     return f"\nA vllm server has the paper's if it is started with --mm-processor-kwargs '{words}'"
 
 
-def token_limit(settings: Mapping[str, Any]) -> tuple[int | None, dict[str, Any]]:
-    """Split settings into the token limit and the others; ValueError if it is invalid."""
-    rest = {name: value for name, value in settings.items() if name not in TOKEN_LIMITS}
-    given = {name: settings[name] for name in TOKEN_LIMITS if settings.get(name) is not None}
-    for name, value in given.items():
-        if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-            raise ValueError(f"{name}: {value!r} should be a whole number, at least 1")
-    if len(set(given.values())) > 1:
-        raise ValueError(f"{' and '.join(given)} are the same setting, but differ")
-    return next(iter(given.values()), None), rest
-
-
 def extra_fields(text: str | None) -> dict[str, Any]:
     """Parse ``--extra-body``; ValueError unless it is a JSON object without fields of FindIt's."""
     try:
-        fields = parse_json(text or "{}")
+        fields = parse_json(text or "{}", unique=True)
     except ValueError as error:
         raise ValueError(f"--extra-body {text}: {error}") from None
     if not isinstance(fields, dict):
         raise ValueError(f"--extra-body {text}: should be a JSON object")
     try:
-        refuse_question(fields)
+        check_fields(fields)
+        token_limit(fields)
     except ValueError as error:
         raise ValueError(f"--extra-body: {error}") from None
-    fixed = {*LIMIT_FIELDS, "temperature"} & fields.keys()
-    if fields.get("temperature", 0) is None:
-        fixed.discard("temperature")  # some models take none
-    if fixed:
-        raise ValueError(f"--extra-body: {', '.join(sorted(fixed))} is set by FindIt. Leave it out")
+    if fields.get("temperature") is not None:  # some models take none
+        raise ValueError("--extra-body: temperature has a flag of its own. Type --temperature T")
     secret = secret_field(fields)
     if secret is not None:
         raise ValueError(
             f"--extra-body: {secret} looks like a credential, and these fields are recorded with "
-            "the run: use --key, or --header 'NAME: VALUE', which are not"
+            "the run: use --key, or --header 'NAME: VALUE', of which a hash is recorded"
         )
     return fields

@@ -20,10 +20,10 @@ from ...protocol import (
     StopReason,
 )
 from ..tiers import StatedTier, surcharge
+from ..token_limits import LIMIT_FIELDS
 from .chat import ChatModel
 from .client import HttpClient
 from .completion import CallError, Completion
-from .endpoint import LIMIT_FIELDS
 from .http_endpoint import HttpEndpoint, is_unknown
 from .refused_fields import advise_on_fields
 from .reply_logprobs import refuses_logprobs, with_logprobs

@@ -10,8 +10,8 @@ from typing import Any
 from urllib.parse import SplitResult, parse_qsl, urlsplit, urlunsplit
 
 from ...core import is_secret_header, remember_secrets
+from ..token_limits import LIMIT_FIELDS
 
-LIMIT_FIELDS = ("max_tokens", "max_completion_tokens")  # of the reply's token limit, by service
 _OPENAI = "api.openai.com"
 
 

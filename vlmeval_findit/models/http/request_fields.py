@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from typing import Any
+import math
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+from ...core import object_or_empty
 
 # What is asked, of whom, and how the reply is read; in a provider's protocol by its names
 _SET_BY_FINDIT = (
@@ -28,12 +31,95 @@ WITHOUT_OUR_REASONING = (
 )
 
 
-def refuse_question(fields: Mapping[str, Any]) -> None:
-    """Refuse, with a ValueError, fields that would ask another model or another question."""
+# What a user may take for a field of a request, and where it is stated instead
+_STATED_ELSEWHERE = {
+    **dict.fromkeys(
+        ("headers", "extra_headers"),
+        "Type --header 'NAME: VALUE'; in a file and in Python, `headers` of the model",
+    ),
+    "extra_body": "Write the fields that are in it",
+    "timeout": "Type --timeout SECONDS; in a file, `timeout` in `inference`",
+    "retry": "VLMEvalKit's runner has it: --retry N",
+    **dict.fromkeys(
+        ("max_usd", "budget"), "Type --max-usd USD; in a file, `max_usd` next to `models`"
+    ),
+    "samples": "Type --samples N; in a file, `samples` next to `models`",
+    "prices": "Type --prices IN,OUT; in a file, `prices` of the model",
+    "base_url": "Type --base-url URL; in a file, `base_url` of the model",
+    "served": "Type --model NAME=SERVED; in a file, `served` of the model",
+    "like": "Type --like NAME; in a file, `like` of the model",
+    "space": "Type --space SPACE; in a file, `space` of the model",
+    "prompt_template": "Type --prompt-template FILE; in a file, `prompt_template` of the model",
+    **dict.fromkeys(("checkpoint", "resources"), "It is of a model on this machine. Leave it out"),
+}
+
+# Of each call one reply is read; more would be paid for
+_REPLIES = ("n", "candidateCount", "candidate_count", "num_return_sequences")
+_CONFIGURATIONS = ("generationConfig", "generation_config")  # objects that may have them, too
+
+
+def check_fields(fields: Mapping[str, Any]) -> None:
+    """Refuse, with a ValueError, fields of a request that nobody may set, or not to this value."""
     for name in _SET_BY_FINDIT:
         if name in fields:
             instead = _INSTEAD.get(name, "Leave it out")
             raise ValueError(f"{name} is set by FindIt. {instead[0].upper()}{instead[1:]}")
+    for name, instead in _STATED_ELSEWHERE.items():
+        if name in fields:
+            raise ValueError(f"{name} is no field of a request. {instead}")
+    check_temperature(fields)
+    _refuse_further_replies(fields)
+
+
+def check_temperature(settings: Mapping[str, Any]) -> None:
+    """Refuse, with a ValueError, a temperature that is no number from 0 on; null is none."""
+    temperature = settings.get("temperature")
+    is_number = isinstance(temperature, int | float) and not isinstance(temperature, bool)
+    if temperature is None or (is_number and 0 <= temperature < math.inf):
+        return
+    raise ValueError(f"temperature: {_shown(temperature)} should be a number, at least 0")
+
+
+def _refuse_further_replies(fields: Mapping[str, Any]) -> None:
+    places = {
+        "": fields,
+        **{f"{name}.": object_or_empty(fields.get(name)) for name in _CONFIGURATIONS},
+    }
+    for inside, place in places.items():
+        for name in _REPLIES:
+            if place.get(name, 1) not in (1, None):
+                raise ValueError(
+                    f"{inside}{name}: {_shown(place[name])} replies would be paid for, and one is "
+                    "read. Leave it out; several replies to a query are --samples N"
+                )
+
+
+class _Conflict(NamedTuple):
+    """A field to which two say different values; ``name`` has the objects around it."""
+
+    name: str
+    theirs: Any
+    ours: Any
+
+
+def _conflicts(
+    theirs: Mapping[str, Any], ours: Mapping[str, Any], inside: str = ""
+) -> Iterator[_Conflict]:
+    for name in filter(theirs.__contains__, ours):
+        given, value = theirs[name], ours[name]
+        if isinstance(given, Mapping) and isinstance(value, Mapping):
+            yield from _conflicts(given, value, f"{inside}{name}.")
+        elif given != value or isinstance(given, bool) is not isinstance(value, bool):
+            yield _Conflict(f"{inside}{name}", given, value)
+
+
+def _joined(theirs: Mapping[str, Any], ours: Mapping[str, Any]) -> dict[str, Any]:
+    joined = dict(theirs)
+    for name, value in ours.items():
+        given = joined.setdefault(name, value)
+        if isinstance(given, Mapping) and isinstance(value, Mapping):
+            joined[name] = _joined(given, value)
+    return joined
 
 
 def merged_fields(
@@ -46,26 +132,28 @@ def merged_fields(
 
     Raises ValueError, with both values and ``advice``, where they contradict.
     """
-    return _merged(theirs, ours, advice, "")
+    for name, given, sent in _conflicts(theirs, ours):
+        raise ValueError(
+            f"{name}: {_shown(given)} is given, but FindIt sends {_shown(sent)}. {advice}"
+        )
+    return _joined(theirs, ours)
 
 
-def _merged(
-    theirs: Mapping[str, Any], ours: Mapping[str, Any], advice: str, inside: str
-) -> dict[str, Any]:
-    result = dict(theirs)
-    for name, value in ours.items():
-        if name not in theirs:
-            result[name] = value
-            continue
-        given = theirs[name]
-        if isinstance(given, Mapping) and isinstance(value, Mapping):
-            result[name] = _merged(given, value, advice, f"{inside}{name}.")
-        elif given != value:
-            raise ValueError(
-                f"{inside}{name}: {_shown(given)} is given, but FindIt sends {_shown(value)}. "
-                f"{advice}"
-            )
-    return result
+def stated_fields(settings: Mapping[str, Any], extra: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the ``settings`` of a model's entry and ``--extra-body``, merged key by key.
+
+    A field of a request that ``extra`` says is null is not sent, whatever the entry says.
+
+    Raises ValueError, with both values, where else they contradict.
+    """
+    removed = {name for name, value in extra.items() if value is None}
+    kept = {name: None if name in removed else value for name, value in settings.items()}
+    for name, given, typed in _conflicts(kept, extra):
+        raise ValueError(
+            f"{name}: --extra-body says {_shown(typed)}, and `settings` of its entry "
+            f"{_shown(given)}. Leave one of them out"
+        )
+    return _joined(kept, extra)
 
 
 def _shown(value: Any) -> str:

@@ -6,12 +6,12 @@ import logging
 from collections.abc import Callable
 from typing import Any
 
-from ...core import quoted_line, validate
+from ...core import quoted_line
 from ...protocol import Batch, CallResult, refused_if_it_quotes
 from ..checkpoint_row import row_to_run
 from ..model_client import TimedClient
 from .local_runner import LocalCompletion, LocalRunner, load_local
-from .run_plan import RunSettings
+from .run_plan import run_settings
 
 log = logging.getLogger(__name__)
 
@@ -54,13 +54,13 @@ def load_local_client(
     Args:
         like: a row of the model table (default: the row that the checkpoint's files decide for).
         model_path: a folder or an identifier (default: the first checkpoint of the row).
-        settings: the fields of :class:`.RunSettings`.
+        settings: the fields of :class:`.run_plan.RunSettings`.
 
     Raises:
         ValueError: an unknown row or setting, or no row is known to fit the checkpoint.
         OSError: the checkpoint does not exist.
     """
     row, checkpoint = row_to_run(like, model_path, settings.get("space"))
-    runner = load_local(checkpoint, row, validate(RunSettings, settings))
+    runner = load_local(checkpoint, row, run_settings(settings))
     log.info("FindIt: %s", runner)
     return LocalClient(runner)

@@ -8,11 +8,22 @@ from importlib.util import find_spec
 from typing import Any, ClassVar
 
 from ...boxes import Space, SpaceError, stated_space
-from ...core import Config, Count, Name, Number, Values, YesNo, install_command, suggestion
+from ...core import (
+    Config,
+    Count,
+    Name,
+    Number,
+    Values,
+    YesNo,
+    install_command,
+    suggestion,
+    validate,
+)
 from ...protocol import Answering, DatasetVariant, Described
 from ..adapter import adapter_of, refuse_without_peft
 from ..model_row import SPACE_WITHOUT_BOXES, LocalFamily, ModelRow, space_within
 from ..revision import base_settings, known_revision
+from ..token_limits import with_one_limit
 from .layout import Bounds
 from .machine import choose_placement, this_machine
 
@@ -37,6 +48,14 @@ class RunSettings(Config):
     template: Values = field(default_factory=dict)  # chat template switches
 
 
+def run_settings(given: Mapping[str, Any]) -> RunSettings:
+    """Read the settings of a run, the token limit by any of its names.
+
+    Raises ValueError for an unknown setting or an invalid value.
+    """
+    return validate(RunSettings, with_one_limit(given))
+
+
 @dataclass(frozen=True, slots=True)
 class GenerationPlan:
     """How the queries of a dataset variant are run and recorded."""
@@ -50,6 +69,17 @@ class GenerationPlan:
     logprobs: bool = False
 
 
+def stated_bounds(row: ModelRow, settings: RunSettings) -> dict[str, int | None]:
+    """Return the bounds that a user states of images; ValueError if the model has none such."""
+    assert row.local is not None
+    limits = {key: getattr(settings, key) for key in ("min_pixels", "max_pixels", "patches")}
+    for key, limit in limits.items():
+        if limit is not None and key not in row.local.layout.takes:
+            takes = suggestion(key, sorted(row.local.layout.takes))
+            raise ValueError(f"{key}: the image processor of {row.name} takes no {key}{takes}")
+    return limits
+
+
 def plan_generation(
     row: ModelRow, variant: DatasetVariant, settings: RunSettings, *, logprobs: bool = False
 ) -> GenerationPlan:
@@ -61,12 +91,7 @@ def plan_generation(
             f"{row.name} thinks before it answers, and a grammar holds from the first word: "
             f"{variant.name} needs a model that does not"
         )
-    limits = {key: getattr(settings, key) for key in ("min_pixels", "max_pixels", "patches")}
-    for key, limit in limits.items():
-        if limit is not None and key not in row.local.layout.takes:
-            takes = suggestion(key, sorted(row.local.layout.takes))
-            raise ValueError(f"{key}: the image processor of {row.name} takes no {key}{takes}")
-    bounds = row.local.bounds(variant).overridden(limits)
+    bounds = row.local.bounds(variant).overridden(stated_bounds(row, settings))
     known: Space | None = None
     try:
         known = space_within(row.space(variant), bounds)

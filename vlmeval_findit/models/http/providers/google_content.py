@@ -9,7 +9,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from ....core import count_of, object_or_empty, objects_of
-from ..endpoint import LIMIT_FIELDS, limit_in, system_text
+from ...token_limits import LIMIT_FIELDS
+from ..endpoint import limit_in, system_text
 from ..request_fields import WITHOUT_OUR_REASONING, merged_fields
 
 
