@@ -154,3 +154,15 @@ def test_the_shipped_model_answers() -> None:
     assert answer.parsed.kind is not findit.ReplyKind.FAILED
     assert answer.reply.recorded.space == {"kind": "grid1000"}
     assert answer.reply.recorded.model["row"] == "FindIt-Nano"
+
+
+@pytest.mark.parametrize("name", ["max_new_tokens", "max_tokens", "max_completion_tokens"])
+def test_a_token_limit_is_taken_by_any_of_its_names(name: str) -> None:
+    limit: dict[str, Any] = {name: 77}
+    with ChatServer(in_turn(completion("[]"))) as server:
+        findit.open_model("mine=m", server.url, space="unit", **limit).ask(IMAGE, "dog")
+    assert server.asked[0].body["max_tokens"] == 77
+    with pytest.raises(ValueError, match=f"{name}: 0 should be a whole number"):
+        findit.open_model("mine=m", server.url, space="unit", **{name: 0})
+    with pytest.raises(ValueError, match=f"{name}: 0 should be a whole number"):
+        findit.open_model("FindIt-Nano", **{name: 0})

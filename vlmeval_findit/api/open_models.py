@@ -17,6 +17,7 @@ from ..core import names_of_arguments, no_effect, refuse_unknown, suggestion
 from ..models import (
     MODELS,
     OPENROUTER,
+    TOKEN_LIMITS,
     ModelRow,
     RunSettings,
     find_model,
@@ -163,7 +164,7 @@ def open_model(
         prompt_template: a file with a Jinja template of the prompt, in place of FindIt's words.
         settings: of a model on this machine, fields of
             :class:`..models.local.run_plan.RunSettings`: ``batch_size``, ``dtype``,
-            ``device`` and so on.
+            ``device`` and so on; ``max_new_tokens`` of any model.
 
     Raises:
         ValueError: the model or a setting does not exist, or a URL or key cannot be used.
@@ -176,7 +177,8 @@ def open_model(
     refuse_unknown(settings, [*known, *names_of_settings(RunSettings)])
     stated = None if space is None else stated_space(space).as_dict()
     prompt = _prompt(system, prompt_template)
-    fields = {} if temperature is None else {"temperature": temperature}
+    fields: dict[str, Any] = {} if temperature is None else {"temperature": temperature}
+    fields |= {name: settings.pop(name) for name in TOKEN_LIMITS if name in settings}
     short = name.partition("=")[0]
     if provider is not None or base_url is not None:
         if is_baseline(short):
