@@ -212,3 +212,13 @@ def test_a_name_takes_the_flags_of_its_provider(
         )
         seen.append((status, printed.out, what))
     assert seen[0] == seen[1]
+
+
+def test_an_address_in_place_of_the_files_is_said(
+    server: ChatServer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    elsewhere = {"base_url": "http://127.0.0.1:9/v1?key=s3cret"}
+    assert swept(server, elsewhere, f"--base-url {server.url}") == 0
+    said = capsys.readouterr().err
+    assert f"mine: --base-url {server.url}, in place of http://127.0.0.1:9/v1?key=***" in said
+    assert "s3cret" not in said

@@ -368,7 +368,7 @@ def test_vlmevalkits_runner_asks_the_same_rule(program: list[str], tmp_path: Pat
 MODELS_OF_SWEEP = """
 models:
 - {name: A, like: Qwen3-VL, system: one.txt, prompt_template: one.j2, temperature: 0.5,
-   settings: {top_k: 3}}
+   settings: {top_k: 3}, batch_size: 3}
 - {name: B, space: pixels}
 datasets: [FindIt_Demo_xyxy_json]
 """
@@ -384,6 +384,7 @@ datasets: [FindIt_Demo_xyxy_json]
         (["--system", "two.txt"], "A has one.txt (its entry)"),
         (["--prompt-template", "two.j2"], "A has one.j2 (its entry)"),
         (["--temperature", "0.25"], "A has temperature=0.5 (its entry)"),
+        (["--batch-size", "4"], "A has batch_size=3 (its entry)"),
         (["--extra-body", '{"top_k": null}'], "A has top_k=3 (its entry)"),
         (["--extra-body", '{"temperature": null}'], "A has temperature=0.5 (its entry)"),
     ],

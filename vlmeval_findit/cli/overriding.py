@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ..boxes import SpaceError, space_from
+from ..core import without_credentials
 from ..models import ANY_QUESTION, ModelEntry, ModelOptions, ModelRow, extra_fields, find_model
 from ..protocol import IN_PLACE_OF, in_words, thought_marks
 from .command_base import flag_name, print_note
@@ -61,12 +62,14 @@ def _overridden(
     row = find_model(options.like or entry.like or entry.name)
     table = f"model table: {row.name}" if row is not None else ""
     yield from _like(options, entry)
-    for key, flag in (("system", "--system"), ("prompt_template", "--prompt-template")):
+    for key in ("system", "prompt_template", "base_url"):
         value, known = getattr(options, key), getattr(entry, key)
         if None not in (value, known) and value != known:
-            yield Overridden(flag, value, entry.name, known, _ENTRY, key)
-    for name, value in options.going_to("settings").items():
-        yield from _setting(flag_name(name), entry, name, value)
+            words = without_credentials(value), without_credentials(known)
+            yield Overridden(flag_name(key), words[0], entry.name, words[1], _ENTRY, key)
+    for place in ("settings", "resources"):
+        for name, value in options.going_to(place).items():
+            yield from _setting(flag_name(name), entry, name, value, place)
     for key, value in extra_fields(options.extra_body).items():
         if value is None:  # another value contradicts, and is refused
             yield from _setting("--extra-body", entry, key, value)
@@ -94,11 +97,14 @@ def _reading(judged: Mapping[str, Any], model: str, row: ModelRow) -> Iterator[O
             yield Overridden(f"{flag} {key}", words[0], model, words[1], table, key)
 
 
-def _setting(flag: str, entry: ModelEntry, key: str, value: Any) -> Iterator[Overridden]:
-    """Yield a field of every request that a sweep's file has for a model, if it differs."""
-    known = entry.settings.get(key)
-    if key in entry.settings and value != known:
-        yield Overridden(flag, f"{key}={value}", entry.name, f"{key}={known}", _ENTRY, "settings")
+def _setting(
+    flag: str, entry: ModelEntry, key: str, value: Any, place: str = "settings"
+) -> Iterator[Overridden]:
+    """Yield a setting or a resource that a sweep's file has for a model, if it differs."""
+    stated = getattr(entry, place)
+    known = stated.get(key)
+    if key in stated and value != known:
+        yield Overridden(flag, f"{key}={value}", entry.name, f"{key}={known}", _ENTRY, place)
 
 
 def _like(options: ModelOptions, entry: ModelEntry) -> Iterator[Overridden]:
