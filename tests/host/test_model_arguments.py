@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
+from importlib import import_module
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from vlmeval_findit import engine
 from vlmeval_findit.cli import main
 from vlmeval_findit.engine import CallOptions, LocalBackend
 
@@ -60,7 +60,8 @@ def test_options_of_calls_reach_ray(made: Made, monkeypatch: pytest.MonkeyPatch)
         seen.append(options)
         return LocalBackend(load)
 
-    monkeypatch.setattr(engine, "RayBackend", here)
+    deployments = import_module("vlmeval_findit.engine.deployments")
+    monkeypatch.setattr(deployments, "RayBackend", here)
     inner = {"threads": 2, "batch_size": 3, "variants": 4, "replicas": 5, "cpus": 6.0, "gpus": 7.0}
     assert typed({}, "--executor", "ray", inference=inner) == 0
     flags = ["--replicas", "8", "--gpus", "9", "--work-dir", "other"]
