@@ -19,6 +19,7 @@ from vlmeval_findit.leaderboard import (
     TableCell,
     count_column,
     markdown_page,
+    text_of,
     to_csv,
     to_html,
     to_json,
@@ -160,6 +161,14 @@ def test_no_two_models_have_one_name_in_a_terminal(width: int) -> None:
     for part in to_terminal(Table("", fields, rows), width):
         shown = [str(cell) for cell in part.columns[1].cells]
         assert len({*shown}) == len(models)
+
+
+@pytest.mark.parametrize(
+    ("number", "text"), [(8, "8"), (8.0, "8"), (1200.0, "1,200"), (8 / 3, "2.7"), (-0.25, "-0.2")]
+)
+def test_weighted_counts_have_one_decimal(number: float, text: str) -> None:
+    (row,) = Table("", [count_column("events")], [[number]]).cells()
+    assert [text_of(field, cell) for field, cell in row] == [text]
 
 
 def test_a_second_column_of_one_name_loses_nothing() -> None:

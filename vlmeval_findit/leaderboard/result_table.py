@@ -209,6 +209,8 @@ def text_of(field: Field, cell: TableCell) -> str:
         return "<0.001"
     if field.kind in _AMOUNTS:
         return _amount(field.kind, number)
+    if field.kind is FieldType.COUNT and number != round(number):
+        return f"{number:,.1f}"  # Where random rows stand for others
     usual = ",g" if isinstance(number, float) else ","
     return format(number, _DIGITS.get(field.kind, usual))
 
