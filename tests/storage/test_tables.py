@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
-from dataclasses import replace
+from dataclasses import MISSING, replace
 from pathlib import Path
 from typing import Any
 
@@ -115,6 +117,24 @@ _VALUES = st.recursive(
 def test_cells_are_as_json_writes_them(value: Any) -> None:
     expected = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
     assert table_files.json_cell(value) == expected
+
+
+@given(st.lists(_VALUES, max_size=4))
+@example([1, 2**63, 3])
+@example([[0.5], [float("nan")], [1e16], ["a\nb\u2028c"]])
+def test_cells_of_a_column_are_those_of_each_value(values: list[Any]) -> None:
+    column = table_files._Column("any", MISSING, is_text=False, read=str)
+    expected = [json.dumps(value, ensure_ascii=False, separators=(",", ":")) for value in values]
+    assert table_files._cells(column, values) == expected
+
+
+@given(st.lists(st.text(alphabet='a "\t\n\r,;\u2028'), min_size=1))
+def test_cells_are_quoted_as_csv_does(cells: list[str]) -> None:
+    text = io.StringIO(newline="")
+    writer = csv.writer(text, delimiter="\t", lineterminator="\r\n")
+    writer.writerows([cell, "second"] for cell in cells)
+    lines = [f"{cell}\tsecond\r\n" for cell in table_files._quoted(cells)]
+    assert "".join(lines) == text.getvalue()
 
 
 def test_every_row_of_a_long_table_is_written(tmp_path: Path) -> None:

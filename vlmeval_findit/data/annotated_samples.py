@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from enum import Enum
 from itertools import chain
 from pathlib import Path
 from typing import Protocol
+
+from msgspec import Struct, structs
 
 from ..benchmarks.findit import Family
 from ..boxes import Corners, Ignored, Mask, Truth
@@ -76,12 +78,15 @@ REGION = "regions where nothing counts"  # Of a class that is no object: KITTI's
 _COMPARED_BY_SHARE = (CROWD, REGION)
 
 
-@dataclass(frozen=True, slots=True)
-class AnnotatedBox:
+# Records of boxes and queries are msgspec's: a set has very many, and a dataclass takes many times
+# as long to make.
+
+
+class AnnotatedBox(Struct, frozen=True, gc=False):
     """One annotated object."""
 
     corners: Corners  # (x1, y1, x2, y2), in the units of the samples
-    where: str = field(compare=False)  # The file and the place in it, for messages
+    where: str  # The file and the place in it, for messages
     label: str = ""  # Only used where a query has several labels
     frame: int = 0  # Counted from 0; 0 for an image
     ignored: str = ""  # CROWD, DIFFICULT, IGNORED or REGION; empty: it counts
@@ -98,17 +103,16 @@ class BoxlessObject:
     where: str  # The file and the place in it, for messages
 
 
-@dataclass(frozen=True, slots=True)
-class Sample:
+class Sample(Struct, frozen=True, gc=False):
     """One query.  Without a box that counts it is a negative: there is nothing to find."""
 
     images: tuple[str, ...]  # The image, or the frames in order, relative to the image folder
     label: str | tuple[str, ...]  # What to find: a name or an expression; or several names
     boxes: tuple[AnnotatedBox, ...]  # In the order of frames
-    where: str = field(compare=False)  # The file and the place in it, for messages
+    where: str  # The file and the place in it, for messages
     support: tuple[str, ...] = ()  # Reference images
     caption: str = ""
-    tags: Mapping[str, str] = field(default_factory=dict)  # Slices: value by kind
+    tags: Mapping[str, str] = {}  # Slices: value by kind
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -123,28 +127,31 @@ class Sample:
     @property
     def truth(self) -> Truth:
         """The boxes as the truth of a query."""
-
-        def label(box: AnnotatedBox) -> str:
-            return "" if isinstance(self.label, str) else box.label
-
+        has_labels = not isinstance(self.label, str)
         counted = self.counted
-        masks = [box.mask for box in counted]
-        ignored = [box for box in self.boxes if box.ignored]
+        if not counted:
+            return Truth((), (), ignored=self._ignored(has_labels))
+        # Columns: AnnotatedBox has its fields in this order.
+        corners, _, labels, frames, _, masks = zip(*map(structs.astuple, counted), strict=True)
         return Truth(
-            tuple([box.corners for box in counted]),
-            tuple([box.frame for box in counted]),
-            () if isinstance(self.label, str) else tuple([box.label for box in counted]),
-            tuple(masks) if any(masks) else (),
-            tuple(
-                Ignored(
-                    box=box.corners,
-                    frame=box.frame,
-                    label=label(box),
-                    crowd=box.ignored in _COMPARED_BY_SHARE,
-                    mask=box.mask,
-                )
-                for box in ignored
-            ),
+            corners,
+            frames,
+            labels if has_labels else (),
+            masks if any(masks) else (),
+            self._ignored(has_labels) if len(counted) < len(self.boxes) else (),
+        )
+
+    def _ignored(self, has_labels: bool) -> tuple[Ignored, ...]:
+        return tuple(
+            Ignored(
+                box=box.corners,
+                frame=box.frame,
+                label=box.label if has_labels else "",
+                crowd=box.ignored in _COMPARED_BY_SHARE,
+                mask=box.mask,
+            )
+            for box in self.boxes
+            if box.ignored
         )
 
     def by_label(self) -> list[Sample]:
@@ -154,7 +161,8 @@ class Sample:
             if box.label in boxes:
                 boxes[box.label].append(box)
         return [
-            replace(self, label=label, boxes=tuple(of_label)) for label, of_label in boxes.items()
+            structs.replace(self, label=label, boxes=tuple(of_label))
+            for label, of_label in boxes.items()
         ]
 
 

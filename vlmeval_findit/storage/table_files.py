@@ -115,8 +115,32 @@ def _cells(column: _Column, values: Sequence[Any]) -> list[str]:
     if values.count(column.default) == len(values):
         # As most columns of most tables
         return [""] * len(values)
-    form = _text_cell if column.is_text else json_cell
-    return ["" if value == column.default else form(value) for value in values]
+    cells = _text_cells(values) if column.is_text else _json_cells(values)
+    if column.default is MISSING:
+        return cells
+    default = column.default
+    return ["" if value == default else cell for value, cell in zip(values, cells, strict=True)]
+
+
+def _text_cells(values: Sequence[Any]) -> list[str]:
+    if {*map(type, values)} == {str}:
+        return list(values)
+    return [_text_cell(value) for value in values]
+
+
+def _quoted(cells: list[str]) -> list[str]:
+    """Quote the cells of a column as csv does, which asks every sign: half the time of a table."""
+    if _SPECIAL.search("".join(cells)) is None:
+        return cells
+    return [_quoted_cell(cell) if _SPECIAL.search(cell) else cell for cell in cells]
+
+
+def _quoted_cell(cell: str) -> str:
+    doubled = cell.replace('"', '""')
+    return f'"{doubled}"'
+
+
+_SPECIAL = re.compile('[\t\n\r"]')
 
 
 def _text_cell(value: Any) -> str:
@@ -129,23 +153,29 @@ def json_cell(value: Any) -> str:
     >>> json_cell(("a", "ü"))
     '["a","ü"]'
     """
-    if type(value) is int:
-        return str(value)
+    return _json_cells([value])[0]
+
+
+def _json_cells(values: Sequence[Any]) -> list[str]:
+    """Format values as the JSON of cells, all at once if they can be."""
     try:
-        cell = _fast_encode()(value).decode()
+        text = _fast_encode()(values).decode()
     except (TypeError, ValueError, OverflowError):
-        return _CELLS.encode(value)
-    if "null" in cell or ("e" in cell and _EXPONENT.search(cell)):
-        # It writes null for NaN, and 1e16 for 1e+16.
-        return _CELLS.encode(value)
-    return cell
+        text = "null"
+    # It writes null for NaN, and 1e16 for 1e+16.
+    if "null" not in text and not ("e" in text and _EXPONENT.search(text)):
+        # In JSON a line feed inside of a text is written as \\n.
+        return text[:-1].split("\n")
+    if len(values) == 1:
+        return [_CELLS.encode(values[0])]
+    return [json_cell(value) for value in values]
 
 
 @cache
 def _fast_encode() -> Callable[[Any], bytes]:
     from msgspec.json import Encoder
 
-    return Encoder().encode
+    return Encoder().encode_lines
 
 
 def _plain(value: Any) -> Any:
@@ -193,14 +223,13 @@ def write_table(
     rest = iter(rows)
     path.parent.mkdir(parents=True, exist_ok=True)
     with atomic_write(path) as f:
-        writer = csv.writer(f, delimiter="\t", lineterminator="\n")
-        writer.writerow([column.name for column in columns])
+        f.write("\t".join([column.name for column in columns]) + "\n")
         while batch := list(islice(rest, AT_ONCE)):
             by_column = [
-                _cells(column, [make(row) for row in batch])
+                _quoted(_cells(column, [make(row) for row in batch]))
                 for column, make in zip(columns, makers, strict=True)
             ]
-            writer.writerows(zip(*by_column, strict=True))
+            f.writelines(["\t".join(cells) + "\n" for cells in zip(*by_column, strict=True)])
         # In this order: after a kill no new table may stand next to old facts.
         meta_path(path).unlink(missing_ok=True)
     with atomic_write(meta_path(path)) as f:

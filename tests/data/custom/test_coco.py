@@ -10,11 +10,14 @@ from typing import Any
 
 import pytest
 from custom_data import coco_values, make_images
+from hypothesis import given
+from hypothesis import strategies as st
 
 from vlmeval_findit.data import (
     CROWD,
     IGNORED,
     AnnotationError,
+    BoxForm,
     Fate,
     ReaderOptions,
     Samples,
@@ -22,6 +25,7 @@ from vlmeval_findit.data import (
     around_turned,
     read_coco,
 )
+from vlmeval_findit.data.custom import coco
 
 Values = dict[str, Any]
 
@@ -320,6 +324,56 @@ def test_annotations_may_stand_before_images(tmp_path) -> None:
             values[key] = values.pop(key)
 
     assert single(read(tmp_path, reverse)) == single(read(tmp_path, lambda values: None))
+
+
+# --- many at once ---------------------------------------------------------------------------------
+
+KEYS = {
+    "area": [0, 800, 800.5, 1200, 3200, 1e300, -1, None, "800", float("nan"), float("inf")],
+    "attributes": [{}, {"rotation": 30}, {"rotation": 0, "occluded": True}],
+    "bbox": [[10, 5, 40.0, 20], [10, 5, 20, 60], [1, 1, 0, 0], [1, 2, 3], None],
+    "bbox_mode": [0, 1],
+    "category_id": [3, 99, "7"],
+    "ignore": [0, 1, "no"],
+    "iscrowd": [0, 1, 2],
+    "rotation": [0, 5],
+    "score": [0.5],
+    "segmentation": [[], [[10, 5, 50, 5, 50, 25, 10, 25]], {"size": [80, 120], "counts": "x"}],
+}
+CHANGES = st.dictionaries(st.sampled_from(sorted(KEYS)), st.integers(0, 9), max_size=2)
+
+
+@given(st.lists(CHANGES, min_size=1, max_size=6), st.booleans(), st.sampled_from([None, *BoxForm]))
+def test_annotations_read_together_are_as_each_alone(
+    tmp_path_factory, changes: list[dict[str, int]], masks: bool, form: BoxForm | None
+) -> None:
+    folder = tmp_path_factory.mktemp("coco")
+    values = coco_values()
+    row = {**values["annotations"][0], "area": 800, "iscrowd": 0}
+    values["annotations"] = []
+    for at, of_row in enumerate(changes):
+        chosen = {key: KEYS[key][place % len(KEYS[key])] for key, place in of_row.items()}
+        values["annotations"].append({**row, "id": at, **chosen})
+    path = folder / "instances.json"
+    path.write_text(json.dumps(values))
+    images = make_images(folder / "images")
+
+    def outcome() -> object:
+        try:
+            samples = read_coco(path, images, ReaderOptions(masks=masks, form=form))
+        except AnnotationError as error:
+            return str(error)
+        return (samples.queries, samples.areas, samples.boxless, samples.ledger.as_json())
+
+    together = outcome()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(coco._AnnotationReader, "_are_plain", lambda *given: False)
+        assert outcome() == together
+
+
+@pytest.mark.parametrize("key", ["images", "annotations", "categories"])
+def test_an_object_instead_of_a_list_is_refused(tmp_path, key: str) -> None:
+    assert f", {key}: should be a list" in refusal(tmp_path, lambda v: v.update({key: {"a": 1}}))
 
 
 # --- size -----------------------------------------------------------------------------------------

@@ -51,6 +51,13 @@ def refusal(boxes: Sequence[Box], size: tuple[int, int] = SIZE, form: BoxForm | 
     return str(error.value)
 
 
+def test_very_many_boxes_in_a_corner_are_no_overflow() -> None:
+    """Of images three times as large: three to the power of their number is no float."""
+    boxes = [(10.0, 10.0, 500.0 + at / 4, 700.0) for at in range(1900)]
+    why = refusal([*boxes, (0.0, 0.0, 1000.0, 1000.0)], size=(2000, 1500))
+    assert "--units thousandths" in why
+
+
 PIXELS = (50.0, 25.0, 100.0, 75.0)
 FRACTIONS = (0.25, 0.25, 0.5, 0.75)
 

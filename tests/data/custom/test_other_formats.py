@@ -166,7 +166,9 @@ def test_ms_swifts_boxes_have_the_names_beside_them(
         return
     samples = read(path)
     as_list = other_formats.as_json(tmp_path / "train.json", lines[1:])
-    assert read(as_list).queries == samples.queries
+    truths = [(query.images, query.label, query.truth) for query in samples.queries]
+    of_list = read(as_list).queries
+    assert [(query.images, query.label, query.truth) for query in of_list] == truths
     found = {box.corners[0]: query.label for query in samples.queries for box in query.boxes}
     assert [found[at] for at in range(len(boxes))] == expressions
     assert told(samples) == {

@@ -84,28 +84,35 @@ class AnnotationRow:
     cluster: str = ""  # Rows of a cluster (image or video) are not independent
 
 
-def _by_frame(query: FindItQuery, values: Sequence[Any]) -> list[list[Any]]:
+def _by_frame(query: FindItQuery, values: Sequence[Any]) -> Sequence[Sequence[Any]]:
     """Return what stands beside the boxes of a query as a list for each of its frames."""
+    if len(query.images) == 1:
+        return [values]
     result: list[list[Any]] = [[] for _ in query.images]
     for frame, value in zip(query.truth.frames, values, strict=True):
         result[frame].append(value)
     return result
 
 
-def _box_labels(query: FindItQuery) -> list[list[str]]:
+def _box_labels(query: FindItQuery) -> Sequence[Sequence[str]]:
     return _by_frame(query, query.truth.labels) if query.truth.labels else []
 
 
-def _masks(query: FindItQuery) -> list[list[str | None]]:
+def _masks(query: FindItQuery) -> Sequence[Sequence[str | None]]:
+    if not query.truth.masks:
+        return []
     masks = [_packed(mask) for mask in query.truth.masks]
     return _by_frame(query, masks) if any(masks) else []
 
 
 def _ignored(query: FindItQuery) -> tuple[_IgnoredCell, ...]:
-    return tuple(
+    if not query.truth.ignored:
+        return ()
+    cells = [
         _IgnoredCell(item.box, item.frame, item.label, item.crowd, _packed(item.mask))
         for item in query.truth.ignored
-    )
+    ]
+    return tuple(cells)
 
 
 # How a query becomes the columns of :class:`AnnotationRow` that it does not have itself
@@ -114,7 +121,7 @@ _VALUES: Mapping[str, Callable[[FindItQuery], Any]] = {
     "image_path": lambda query: query.images,
     "box_labels": _box_labels,
     "support_shots": lambda query: query.support,
-    "sightings": lambda query: tuple(_SightingCell(*seen) for seen in query.sightings),
+    "sightings": lambda query: tuple([_SightingCell(*seen) for seen in query.sightings]),
     "tags": lambda query: dict(query.tags),
     "masks": _masks,
     "ignored": _ignored,
@@ -182,18 +189,19 @@ def odd_boxes(queries: Sequence[FindItQuery]) -> list[dict[str, Any]]:
     """Find boxes with swapped corners, no area, or more than 0.01 pixels outside their image."""
     boxes = [box for query in queries for box in query.truth.boxes]
     numbers = np.fromiter(chain.from_iterable(boxes), float)
-    corners = numbers.reshape(-1, 2, 2)  # By box: (x1, y1), (x2, y2)
+    x1, y1, x2, y2 = numbers.reshape(-1, 4).T
     counts = [len(query.truth.boxes) for query in queries]
     owners = np.repeat(np.arange(len(counts)), counts)
-    sides = chain.from_iterable((query.width, query.height) for query in queries)
-    sizes = np.fromiter(sides, float).reshape(-1, 2)[owners]
-    first, second = corners[:, 0], corners[:, 1]
-    swapped = (first > second).any(axis=1)
+    widths = np.array([query.width for query in queries], float)[owners]
+    heights = np.array([query.height for query in queries], float)[owners]
+    swapped = (x1 > x2) | (y1 > y2)
+    before = (np.minimum(x1, x2) < -_MARGIN) | (np.minimum(y1, y2) < -_MARGIN)
+    behind_width = np.maximum(x1, x2) > widths + _MARGIN
+    behind_height = np.maximum(y1, y2) > heights + _MARGIN
     problems = {
         "swapped corners": swapped,
-        "no area": (first == second).any(axis=1) & ~swapped,
-        "out of the image": (corners.min(axis=1) < -_MARGIN).any(axis=1)
-        | (corners.max(axis=1) > sizes + _MARGIN).any(axis=1),
+        "no area": ((x1 == x2) | (y1 == y2)) & ~swapped,
+        "out of the image": before | behind_width | behind_height,
     }
     result: list[dict[str, Any]] = []
     for at in np.flatnonzero(np.any([*problems.values()], axis=0)):

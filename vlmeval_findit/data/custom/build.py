@@ -38,7 +38,7 @@ from .exif_pixels import (
     pixels_of_boxes,
     to_stored_pixels,
 )
-from .number_readings import check_units
+from .number_readings import check_units, distinct_boxes
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,8 +99,10 @@ def import_samples(
         sizes = {name: image.size for name, image in images.items()}
         check_frame_sizes(samples.queries, sizes)
         pixels = pixels_of_boxes(samples, images, choices.exif, choices.is_published)
-        check_units(samples, annotated_sizes(images, pixels))
+        distinct = distinct_boxes(samples.queries)
+        check_units(samples, annotated_sizes(images, pixels), distinct)
         converted = to_stored_pixels(samples, images, choices.exif, choices.is_published)
+        is_converted = converted.queries is not samples.queries
         checked = usable_boxes(
             converted.queries,
             sizes,
@@ -108,6 +110,7 @@ def import_samples(
             samples.ledger,
             clip=choices.clip_boxes,
             boxless=samples.boxless,
+            distinct=None if is_converted else distinct,
         )
         if not checked:
             raise AnnotationError(f"{samples.source}: no query has boxes that can be used")
@@ -212,10 +215,10 @@ def _write(
 
 
 def _queries(samples: Sequence[Sample], sizes: Sizes, frames: int) -> list[FindItQuery]:
-    queries = (
+    queries = [
         FindItQuery(
             index,
-            ", ".join(sample.labels),
+            sample.label if isinstance(sample.label, str) else ", ".join(sample.label),
             *sizes[sample.images[0]],
             sample.images,
             sample.truth,
@@ -224,5 +227,5 @@ def _queries(samples: Sequence[Sample], sizes: Sizes, frames: int) -> list[FindI
             tags=sample.tags,
         )
         for index, sample in enumerate(samples)
-    )
+    ]
     return [thinned_query(query, frames) for query in queries]

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
+from functools import lru_cache
 from itertools import chain
 from typing import Any
 
 import numpy as np
+from msgspec.structs import replace
 
 from ...benchmarks.findit import (
     BENCHMARK_DATASETS,
@@ -34,7 +35,7 @@ from ..annotated_samples import (
 )
 from ..ledger import Ledger
 from .exif_pixels import refusal
-from .number_readings import MARGIN, array_of
+from .number_readings import MARGIN, DistinctBoxes, distinct_boxes
 
 # (width, height) of every image, in stored pixels
 Sizes = Mapping[str, Size]
@@ -52,8 +53,9 @@ def check_samples(samples: Samples) -> None:
     """
     if not samples.queries and not samples.boxless:
         raise AnnotationError(f"{samples.source}: no queries")
+    family = samples.family
     for query in samples.queries:
-        why = _shape_problem(samples.family, query) or _text_problem(query) or _tag_problem(query)
+        why = _shape_problem(family, query) or _text_problem(query) or _tag_problem(query)
         if why:
             raise AnnotationError(f"{query.where}: {why}")
     _check_frames(samples)
@@ -70,7 +72,7 @@ def check_samples(samples: Samples) -> None:
 
 
 def _shape_problem(family: Family, query: Sample) -> str | None:
-    if len(set(query.labels)) != len(query.labels):
+    if not isinstance(query.label, str) and len(set(query.label)) != len(query.label):
         return "duplicate label"
     if family is Family.REFEXP and len(query.counted) != 1:
         return f"{len(query.counted)} boxes, but {family.value} is about exactly one object"
@@ -111,9 +113,13 @@ def _text_problem(query: Sample) -> str | None:
         if not label.strip():
             return f"label {label!r} is empty"
     for text in (*query.labels, query.caption):
-        if not is_one_line(text):
+        if not _is_one_line(text):
             return f"{text!r} is not plain text on one line"
     return None
+
+
+# Most labels have many queries.
+_is_one_line = lru_cache(10_000)(is_one_line)
 
 
 def _tag_problem(query: Sample) -> str | None:
@@ -163,8 +169,8 @@ def multilabel_problem(labels: Sequence[str]) -> str | None:
 def check_frame_sizes(queries: Sequence[Sample], sizes: Sizes) -> None:
     """Raise an AnnotationError where the frames of a query have several sizes."""
     for query in queries:
-        first, *others = query.images
-        for other in others:
+        first = query.images[0]
+        for other in query.images[1:]:
             if sizes[other] != sizes[first]:
                 here, there = (f"{w}x{h}" for w, h in (sizes[first], sizes[other]))
                 raise AnnotationError(
@@ -181,12 +187,14 @@ def usable_boxes(
     *,
     clip: bool = False,
     boxless: Sequence[BoxlessObject] = (),
+    distinct: DistinctBoxes | None = None,
 ) -> tuple[Sample, ...]:
     """Return queries whose boxes have an area, lie in their image, and have suitable masks.
 
     With ``clip`` boxes that leave their image are cut off, with ``leave_out`` other boxes and
     objects without one are left out.  Such an object is still there: where it may be, no answer of
-    its query is an error.  Queries that such objects were all of are left out.
+    its query is an error.  Queries that such objects were all of are left out.  ``distinct`` are
+    the boxes, if they are known.
 
     Raises:
         AnnotationError: there are other boxes or objects, and they are not left out.
@@ -196,20 +204,15 @@ def usable_boxes(
         queries = [_clip(query, sizes, clipped) for query in queries]
         for place in sorted(clipped):
             ledger.note("boxes that were cut off at the border: --clip-boxes", place)
-    boxes: dict[str, AnnotatedBox] = {}  # Two queries may share a box
-    images: list[str] = []
-    for query in queries:
-        for box in query.boxes:
-            if box.where not in boxes:
-                boxes[box.where] = box
-                images.append(query.images[box.frame])
-    reasons = _reasons(list(boxes.values()), images, sizes)
+        distinct = None
+    distinct = distinct or distinct_boxes(queries)
+    reasons = _reasons(distinct, sizes)
     reasons |= {each.where: each.why for each in boxless}
     if not reasons:
         return tuple(queries)
     problems = [f"{place}: {why}" for place, why in reasons.items()]
     if not leave_out:
-        count = len(boxes.keys() | reasons.keys())
+        count = len({box.where for box in distinct.boxes} | reasons.keys())
         flags = [] if len(reasons) == count else ["--leave-out-bad-boxes"]
         if not clip and any(_can_be_clipped(query, sizes) for query in queries):
             flags.append("--clip-boxes, which cuts off what is outside")
@@ -237,10 +240,12 @@ def usable_boxes(
     return tuple(usable)
 
 
-def _reasons(boxes: Sequence[AnnotatedBox], images: Sequence[str], sizes: Sizes) -> dict[str, str]:
-    """Return why boxes of these images cannot be used, by place."""
-    corners = array_of([box.corners for box in boxes], 4).T
-    of_images = array_of([sizes[image] for image in images], 2).T
+def _reasons(distinct: DistinctBoxes, sizes: Sizes) -> dict[str, str]:
+    """Return why boxes cannot be used, by place."""
+    boxes = distinct.boxes
+    images = distinct.images
+    corners = distinct.corners.T
+    of_images = distinct.sizes(sizes).T
     has_mask = np.array([box.mask is not None for box in boxes], bool)
     may_be_bad = ~_has_area(corners) | _leaves(corners, of_images) | has_mask
     reasons = {}

@@ -7,14 +7,19 @@ them.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, fields, replace
-from itertools import chain, islice
+from itertools import chain
+from math import isclose, isnan
 from pathlib import Path, PurePosixPath
-from typing import Annotated, Any
+from typing import Annotated, Any, TypedDict
 from urllib.parse import urlsplit
+
+import numpy as np
+from msgspec import structs
+from numpy.typing import NDArray
 
 from ...boxes import Corners
 from ...core import Expected, quoted_value
@@ -40,8 +45,9 @@ from .coco_records import (
 )
 from .collector import Collector
 from .flags import meaning_of_flag
-from .json_sections import Element, sections
+from .json_sections import parts
 from .node import Node
+from .number_readings import array_of
 from .polygons import Outlines, fill_outlines
 from .reader_options import ReaderOptions
 from .upright_boxes import ROTATED, around_points, around_turned
@@ -72,13 +78,10 @@ def read_coco(path: Path, images: Path, options: ReaderOptions | None = None) ->
     collector = Collector(path, images, options, form=BoxForm.SIDES)
     head = _read_head(path, collector)
     reader = _AnnotationReader(path, head, collector)
-    elements = sections(path, collector.options.encoding)
-    annotations = (
-        each for each in elements if each.key == "annotations" and each.place is not None
-    )
-    while batch := list(islice(annotations, _AT_ONCE)):
-        reader.read(batch)
-        collector.options.progress("annotations", len(batch))
+    for key, place, values in parts(path, collector.options.encoding):
+        if key == "annotations" and place is not None:
+            reader.read(place, values)
+            collector.options.progress("annotations", len(values))
     reader.finish()
     category_ids: dict[str, int | str] = {}
     for row in head.categories.values():
@@ -120,36 +123,42 @@ class _Head:
         return {name: sorted(of_image) for name, of_image in labels.items()}
 
 
+class _OfClass(TypedDict, total=False):
+    """What the head needs of an annotation."""
+
+    category_id: Any
+
+
 def _read_head(path: Path, collector: Collector) -> _Head:
     """Read images and classes, and account for all other keys of the file."""
     ledger = collector.ledger
     images: dict[int | str, CocoImage] = {}
     splits: dict[int | str, dict[str, str]] = {}
     categories: dict[int | str, CocoCategory] = {}
-    used: set[object] = set()
+    has_boxes_of_0 = False
     keys: dict[str, None] = {}
-    for element in sections(path, collector.options.encoding):
-        keys[element.key] = None
-        if element.key == "annotations" and isinstance(element.value, dict):
-            # Unhashable ids are refused when annotations are read.
-            used.add(str(element.value.get("category_id")))
-            continue
-        where = f"{path}, {element.key}[{element.place}]"
-        if element.key in _REQUIRED and element.place is None:
-            if element.value != []:
-                raise AnnotationError(f"{path}, {element.key}: should be a list")
-        elif element.key == "images":
-            image = validated(CocoImage, element.value, where)
-            _add(images, image, where)
-            rest = Node(element.value, where, ledger).rest(
-                "images", _IMAGE_KEYS, NOT_NEEDED["images"]
-            )
-            splits[image.id] = rest
-        elif element.key == "categories":
-            category = validated(CocoCategory, element.value, where)
-            _add(categories, category, where)
-            rest = element.value.keys() - _CATEGORY_KEYS
-            ledger.keys("categories", rest, NOT_NEEDED["categories"], where)
+    for section, first, values in parts(
+        path, collector.options.encoding, {"annotations": _OfClass}
+    ):
+        keys[section] = None
+        if section in _REQUIRED and first is None:
+            if values != [[]]:
+                raise AnnotationError(f"{path}, {section}: should be a list")
+        elif section == "annotations":
+            ids = [each.get("category_id") for each in values if isinstance(each, dict)]
+            has_boxes_of_0 |= 0 in ids or "0" in ids
+        elif section == "images":
+            for value, where, image in _rows(CocoImage, values, f"{path}, images", first):
+                _add(images, image, where)
+                if value.keys() - _IMAGE_KEYS:
+                    splits[image.id] = Node(value, where, ledger).rest(
+                        "images", _IMAGE_KEYS, NOT_NEEDED["images"]
+                    )
+        elif section == "categories":
+            for value, where, category in _rows(CocoCategory, values, f"{path}, categories", first):
+                _add(categories, category, where)
+                rest = value.keys() - _CATEGORY_KEYS
+                ledger.keys("categories", rest, NOT_NEEDED["categories"], where)
     ledger.keys("the file", keys.keys() - _REQUIRED, FILE_KEYS, str(path))
     missing = [key for key in _REQUIRED if key not in keys]
     if missing:
@@ -160,7 +169,7 @@ def _read_head(path: Path, collector: Collector) -> _Head:
         if row.size is None:
             ledger.note("images without a stated size: they are measured", f"{path}: {row.id}")
     placeholder = categories.get(0)
-    if placeholder is not None and placeholder.supercategory == "none" and "0" not in used:
+    if placeholder is not None and placeholder.supercategory == "none" and not has_boxes_of_0:
         ledger.leave_out(
             "class 0 that no box has: Roboflow's project", f"{path}: {placeholder.name}"
         )
@@ -169,9 +178,19 @@ def _read_head(path: Path, collector: Collector) -> _Head:
     classes = {key: replace(row, name=label_text(row.name)) for key, row in categories.items()}
     names = {}
     for key, row in images.items():
-        place = Node(None, f"{path}, images: {key!r}", ledger)
-        names[key] = collector.image(_file_name(row, path), place, row.size, splits[key])
+        place = f"{path}, images: {key!r}"
+        names[key] = collector.image(_file_name(row, path), place, row.size, splits.get(key))
     return _Head(images, classes, names)
+
+
+def _rows(
+    kind: Any, values: list[Any], list_of: str, first: int | None
+) -> Iterator[tuple[Any, str, Any]]:
+    """Yield values of a list, their places and what they are as a type."""
+    together = validated_together(kind, values)
+    for at, value in enumerate(values):
+        where = f"{list_of}[{(first or 0) + at}]"
+        yield value, where, validated(kind, value, where) if together is None else together[at]
 
 
 def _add(rows: dict[int | str, Any], row: Any, where: str) -> None:
@@ -214,9 +233,6 @@ def _file_name(row: CocoImage, path: Path) -> str:
 # Masks that are filled at once
 OBJECTS_AT_ONCE = 100
 
-# Annotations whose ids and boxes are checked at once: their outlines are in memory, too
-_AT_ONCE = 100
-
 
 class _AnnotationReader:
     """Reads annotations one after the other."""
@@ -225,6 +241,8 @@ class _AnnotationReader:
         options = collector.options
         self._path = path
         self._head = head
+        # Classes have their labels as they are asked for.
+        self._labels = {key: row.name for key, row in head.categories.items()}
         self._collector = collector
         self._ledger = collector.ledger
         self._masks = options.masks
@@ -243,52 +261,108 @@ class _AnnotationReader:
         # The area that the file states, by image, label and corners: masks have smaller ones.
         self.areas: dict[tuple[str, str, Corners], float] = {}
 
-    def read(self, elements: Sequence[Element]) -> None:
-        """Read objects; ids and boxes are checked at once, and masks of polygons filled so.
+    def read(self, first: int, values: list[Any]) -> None:
+        """Read objects, the first of which has this place; ids and boxes are checked at once.
 
         Where one is unsuitable, each is checked when it is its turn, so that the first is named.
         """
-        values = [element.value for element in elements]
         are_checked = _have_ids(values)
-        boxes = None
+        boxes: list[Corners] | None = None
         if are_checked:
             stated = [value.get("bbox") for value in values]
             boxes = validated_together(_KINDS[self._form], stated)
-        for at, element in enumerate(elements):
-            where = f"{self._path}, annotations[{element.place}]"
+        if boxes is not None and self._are_plain(values, first):
+            self._read_plain(values, boxes, first)
+            return
+        for at, value in enumerate(values):
+            where = f"{self._path}, annotations[{first + at}]"
             if not are_checked:
-                validated(CocoAnnotation, element.value, where)
-            self._read_one(element.value, where, None if boxes is None else boxes[at])
+                validated(CocoAnnotation, value, where)
+            self._read_one(value, where, None if boxes is None else boxes[at])
+
+    def _are_plain(self, values: Sequence[Mapping[str, Any]], first: int) -> bool:
+        """Return whether annotations have no key that changes what their boxes are."""
+        kinds = {*map(tuple, values)}
+        if len(kinds) == 1:
+            self._keys_of(tuple(values[0]), f"{self._path}, annotations[{first}]")
+        return all(kind in self._keys and self._keys[kind].are_plain for kind in kinds)
+
+    def _read_plain(
+        self, values: Sequence[Mapping[str, Any]], boxes: Sequence[Corners], first: int
+    ) -> None:
+        """Read objects as :meth:`_read_one` does, where there is less to ask, in half its time."""
+        flags: set[str] = set()
+        for kind, count in Counter(map(tuple, values)).items():
+            self._keys[kind].count += count
+            flags.update(self._keys[kind].flags)
+        corners = [*map(self._form.corners, boxes)]
+        are_noted = self._note_areas_of_boxes(values, boxes, corners)
+        beginning = f"{self._path}, annotations["
+        names = self._head.names
+        labels = self._labels
+        for at, value in enumerate(values):
+            where = f"{beginning}{first + at}]"
+            name = names.get(value["image_id"])
+            label = labels.get(value["category_id"])
+            if name is None or label is None:
+                name, label = self._image_and_label(value, where)
+            segmentation = value.get("segmentation")
+            stated = self._mask(value, where) if segmentation and self._masks else None
+            if not are_noted[at]:
+                self._note_area(value, (name, label, corners[at]), 0.0, where)
+            of_value = {key: value[key] for key in flags if value.get(key)}
+            self._collector.add(name, label, corners[at], where, of_value)
+            if segmentation:
+                self._note_mask(value, stated, where)
 
     def _read_one(self, entry: Mapping[str, Any], where: str, box: Corners | None) -> None:
         """Read an object; ``box`` is the four numbers of its bbox, if they are checked."""
-        image_id, category_id = entry["image_id"], entry["category_id"]
-        image = _known(self._head.images, image_id, where, "image_id")
-        label = _known(self._head.categories, category_id, where, "category_id").name
-        name = self._head.names[image_id]
+        name, label = self._image_and_label(entry, where)
         flags = self._flags(entry, where)
-        bbox, segmentation = entry.get("bbox"), entry.get("segmentation")
+        bbox = entry.get("bbox")
         stated = None
-        if segmentation and (self._masks or not bbox):
-            stated = segmentation_of_coco(segmentation, image.size, where)
+        if entry.get("segmentation") and (self._masks or not bbox):
+            stated = self._mask(entry, where)
         if not bbox and stated is None and entry.get("keypoints"):
             self._collector.add_boxless(name, label, "has key points, and no bbox", where)
             return
         try:
-            corners = self._corners(entry, box, stated, where)
+            corners, angle = self._corners(entry, box, stated, where)
         except AnnotationError as error:
             why = str(error).removeprefix(f"{where}, ").removeprefix(f"{where}: ")
             self._collector.add_boxless(name, label, why, where)
             return
-        self._note_area(entry, (name, label, corners), where)
+        self._note_area(entry, (name, label, corners), angle, where)
         self._collector.add(name, label, corners, where, flags)
+        if entry.get("segmentation"):
+            self._note_mask(entry, stated, where)
+
+    def _image_and_label(self, entry: Mapping[str, Any], where: str) -> tuple[str, str]:
+        """Return the name of the image and of the class of an object with checked ids."""
+        name = self._head.names.get(entry["image_id"])
+        if name is None:
+            raise _unknown(self._head.names, entry["image_id"], f"{where}, image_id")
+        label = self._labels.get(entry["category_id"])
+        if label is None:
+            raise _unknown(self._labels, entry["category_id"], f"{where}, category_id")
+        return name, label
+
+    def _mask(self, entry: Mapping[str, Any], where: str) -> PackedMask | Outlines | None:
+        size = self._head.images[entry["image_id"]].size
+        return segmentation_of_coco(entry["segmentation"], size, where)
+
+    def _note_mask(
+        self, entry: Mapping[str, Any], stated: PackedMask | Outlines | None, where: str
+    ) -> None:
+        """Note the mask of the last object; outlines are filled later, many at once."""
+        bbox = entry.get("bbox")
+        at = len(self._collector.objects) - 1
         if not self._masks:
-            if segmentation:
-                self._ledger.leave_out("masks: --no-masks", where)
+            self._ledger.leave_out("masks: --no-masks", where)
         elif isinstance(stated, Outlines):
-            self._outlines.append((stated, len(self._collector.objects) - 1, bbox))
+            self._outlines.append((stated, at, bbox))
         elif stated is not None:
-            self._add_mask(stated, len(self._collector.objects) - 1, bbox)
+            self._add_mask(stated, at, bbox)
         if len(self._outlines) == OBJECTS_AT_ONCE:
             self._fill()
 
@@ -319,22 +393,15 @@ class _AnnotationReader:
 
     def _add_mask(self, mask: PackedMask, at: int, bbox: Any) -> None:
         name, box = self._collector.objects[at]
-        self._collector.objects[at] = (name, replace(box, mask=mask))
+        self._collector.objects[at] = (name, structs.replace(box, mask=mask))
         if bbox:
             self._compare_mask(bbox, box.corners, mask, box.where)
 
     def _flags(self, entry: Mapping[str, Any], where: str) -> dict[str, Any]:
         """Return the flags of an annotation, and note keys that are not read."""
-        names = tuple(entry)
-        keys = self._keys.get(names)
-        if keys is None:
-            flags = [key for key in names if meaning_of_flag(key)]
-            rest = [key for key in names if key not in _ANNOTATION_KEYS and key not in flags]
-            keys = self._keys[names] = _Keys(flags, rest, where)
-            # The first at once, in the order of all that is noted; the others are counted.
-            self._note_keys(keys, where, 1)
+        keys = self._keys_of(tuple(entry), where)
         keys.count += 1
-        stated = {key: entry[key] for key in keys.flags}
+        stated = {key: entry[key] for key in keys.flags if entry[key]}
         there = entry.get("attributes")
         if isinstance(there, dict):
             attributes = Node(there, f"{where}, attributes", self._ledger)
@@ -345,6 +412,18 @@ class _AnnotationReader:
             stated |= inner
         return stated
 
+    def _keys_of(self, names: tuple[str, ...], where: str) -> _Keys:
+        """Return what is known of the keys of an annotation, and note those that are not read."""
+        keys = self._keys.get(names)
+        if keys is None:
+            flags = [key for key in names if meaning_of_flag(key)]
+            rest = [key for key in names if key not in _ANNOTATION_KEYS and key not in flags]
+            keys = _Keys(flags, rest, where, are_plain=_CHANGES_BOXES.isdisjoint(names))
+            self._keys[names] = keys
+            # The first at once, in the order of all that is noted; the others are counted.
+            self._note_keys(keys, where, 1)
+        return keys
+
     def _note_keys(self, keys: _Keys, where: str, count: int) -> None:
         self._ledger.keys("annotations", keys.rest, NOT_NEEDED["annotations"], where, count)
 
@@ -354,14 +433,18 @@ class _AnnotationReader:
         box: Corners | None,
         stated: PackedMask | Outlines | None,
         where: str,
-    ) -> Corners:
-        """Return (x1, y1, x2, y2), or raise an AnnotationError."""
-        if not entry.get("bbox") and stated is not None:
+    ) -> tuple[Corners, float]:
+        """Return (x1, y1, x2, y2), and by how much they were turned; or raise an AnnotationError.
+
+        CVAT turns boxes clockwise about their centre, by degrees.
+        """
+        if stated is not None and not entry.get("bbox"):
             around = _around(stated)
             if around is not None:
                 self._ledger.note("boxes made of their masks: there was no bbox", where)
-                return around
-        form = self._form_of(entry, where)
+                return around, self._angle(entry, where)
+        mode = entry.get("bbox_mode")
+        form = self._form if mode is None else self._form_of(mode, where)
         if box is None:
             box = validated(_KINDS[form], entry.get("bbox"), f"{where}, bbox")
         corners = form.corners(box)
@@ -372,19 +455,16 @@ class _AnnotationReader:
         angle = self._angle(entry, where)
         if angle:
             self._ledger.note(ROTATED, where)
-        return around_turned(corners, angle)
+            corners = around_turned(corners, angle)
+        return corners, angle
 
-    def _form_of(self, entry: Mapping[str, Any], where: str) -> BoxForm:
-        mode = entry.get("bbox_mode")
-        if mode is None:
-            return self._form
+    def _form_of(self, mode: Any, where: str) -> BoxForm:
         self._has_modes = True
         if mode not in (0, 1):
             raise AnnotationError(f"{where}, bbox_mode: {mode!r} should be 0 or 1")
         return _MODES[mode]
 
     def _angle(self, entry: Mapping[str, Any], where: str) -> float:
-        """Return the angle in degrees by which CVAT turned a box, clockwise about its centre."""
         attributes = entry.get("attributes")
         if not isinstance(attributes, dict):
             return 0.0
@@ -393,10 +473,15 @@ class _AnnotationReader:
         return angle % 360
 
     def _note_area(
-        self, entry: Mapping[str, Any], key: tuple[str, str, Corners], where: str
+        self,
+        entry: Mapping[str, Any],
+        key: tuple[str, str, Corners],
+        angle: float,
+        where: str,
     ) -> None:
+        """Note the area of an object, and compare it with its box, which was turned by degrees."""
         area: Any = entry.get("area")
-        if type(area) not in (int, float):
+        if type(area) not in _NUMBERS:
             return
         if abs(area) > _LARGEST_AREA:
             # Infinity is how some tools write that they do not know it.
@@ -405,13 +490,13 @@ class _AnnotationReader:
                     f"{where}, area: {quoted_value(area, 40)} is no area in pixels"
                 )
             return
-        if math.isnan(area):
+        if isnan(area):
             return
         x1, y1, x2, y2 = key[2]
         of_box = (x2 - x1) * (y2 - y1)
-        if area > 0 and not math.isclose(area, of_box, rel_tol=1e-3):
+        if area > 0 and not isclose(area, of_box, rel_tol=1e-3):
             self.areas[key] = float(area)
-        if not self._compares or self._angle(entry, where):
+        if angle or not self._compares:
             return
         if area > 1.05 * of_box + 1:
             self._ledger.note("annotations whose area is larger than their box", where)
@@ -419,10 +504,35 @@ class _AnnotationReader:
         if bbox and entry.get("bbox_mode") is None and area > 0:
             x, y, w, h = bbox
             self._areas += 1
-            if math.isclose(area, w * h, rel_tol=1e-3):
+            if isclose(area, w * h, rel_tol=1e-3):
                 self._areas_fit[BoxForm.SIDES] += 1
-            if math.isclose(area, (w - x) * (h - y), rel_tol=1e-3):
+            if isclose(area, (w - x) * (h - y), rel_tol=1e-3):
                 self._areas_fit[BoxForm.CORNERS] += 1
+
+    def _note_areas_of_boxes(
+        self,
+        values: Sequence[Mapping[str, Any]],
+        boxes: Sequence[Corners],
+        corners: Sequence[Corners],
+    ) -> list[bool]:
+        """Return which areas are noted: those that are their boxes' are only counted."""
+        stated = [value.get("area") for value in values]
+        if not _NUMBERS.issuperset(map(type, stated)):
+            return [False] * len(values)
+        x, y, w, h = array_of(boxes, 4).T
+        x1, y1, x2, y2 = array_of(corners, 4).T
+        with np.errstate(all="ignore"), suppress(OverflowError):
+            areas = np.array(stated, float)
+            is_area = (areas > 0) & (areas <= _LARGEST_AREA)
+            is_area &= _are_close(areas, (x2 - x1) * (y2 - y1))
+            if self._compares:
+                is_area &= _are_close(areas, w * h)
+                self._areas += int(is_area.sum())
+                self._areas_fit[BoxForm.SIDES] += int(is_area.sum())
+                of_corners = _are_close(areas, (w - x) * (h - y))
+                self._areas_fit[BoxForm.CORNERS] += int((is_area & of_corners).sum())
+            return [*is_area.tolist()]
+        return [False] * len(values)
 
     def _compare_mask(
         self, bbox: Any, corners: Corners, mask: PackedMask | None, where: str
@@ -448,6 +558,9 @@ class _AnnotationReader:
 # detectron2's BoxMode
 _MODES = {0: BoxForm.CORNERS, 1: BoxForm.SIDES}
 _KINDS = {BoxForm.CORNERS: CornersOfJson, BoxForm.SIDES: SidesOfJson}
+_NUMBERS = frozenset((int, float))
+# Keys that change what a box is
+_CHANGES_BOXES = frozenset(("attributes", "bbox_mode", "rotation"))
 # More than any image has
 _LARGEST_AREA = 2**62
 _Angle = Annotated[float, Expected("an angle in degrees", strict=True, allow_inf_nan=False)]
@@ -460,16 +573,24 @@ class _Keys:
     flags: list[str]
     rest: list[str]  # Those that are not read
     where: str  # The first such annotation
+    are_plain: bool  # Whether none changes what a box is
     count: int = 0
 
 
 def _have_ids(values: Sequence[Any]) -> bool:
     """Return whether all annotations are objects that name an image and a class."""
     try:
-        ids = [value[key] for value in values for key in ("image_id", "category_id")]
+        ids = [value["image_id"] for value in values]
+        ids += [value["category_id"] for value in values]
     except (KeyError, TypeError):
         return False
-    return validated_together(Id, ids) is not None
+    return {*map(type, ids)} <= {int, str} and validated_together(Id, [*{*ids}]) is not None
+
+
+def _are_close(areas: NDArray[np.float64], others: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Return what :func:`math.isclose` does of a thousandth, for arrays of finite numbers."""
+    most = np.maximum(np.abs(areas), np.abs(others))
+    return np.abs(areas - others) <= 1e-3 * most
 
 
 def _around(stated: PackedMask | Outlines) -> Corners | None:
@@ -493,16 +614,13 @@ def _distance(box: Sequence[float], other: Corners) -> float:
     return max(abs(here - there) for here, there in zip(box, other, strict=True))
 
 
-def _known(rows: Mapping[int | str, Any], key: int | str, where: str, name: str) -> Any:
-    """Return the row of an id, which stands at the key ``name``."""
-    if key in rows:
-        return rows[key]
-    where = f"{where}, {name}"
+def _unknown(rows: Mapping[int | str, Any], key: int | str, where: str) -> AnnotationError:
+    """Make the error of an id that no row has."""
     other: int | str = str(key)
     if isinstance(key, str) and key.isdecimal():
         other = int(key)
     if other in rows:
-        raise AnnotationError(
+        return AnnotationError(
             f"{where}: unknown id {key!r}; {other!r} exists: write both as the same type"
         )
-    raise AnnotationError(f"{where}: unknown id {key!r}")
+    return AnnotationError(f"{where}: unknown id {key!r}")

@@ -11,8 +11,10 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
+from operator import itemgetter
 from pathlib import Path, PurePosixPath
 
 from ...boxes import Corners
@@ -157,26 +159,28 @@ def read_csv(path: Path, images: Path, options: ReaderOptions | None = None) -> 
         collector.ledger.note(f"files without a header, read as {order}", str(path))
     rows = _rows_of_split(listing, collector)
     entries = []
-    sizes: dict[tuple[str, str], Size | None] = {}  # As they are written: most lines have the same
-    for where, row in rows:
-        if _is_empty(row["image"]):
+    sizes: dict[tuple[str, ...], Size | None] = {}  # As they are written: most lines have the same
+    image_at = listing.columns["image"]
+    sides_at = [listing.columns[name] for name in SIDES_OF_IMAGES if name in listing.columns]
+    for where, cells in rows:
+        stated = cells[image_at]
+        if _is_empty(stated):
             raise AnnotationError(f"{where}, column image: is empty")
-        sides = (row.get("width", ""), row.get("height", ""))
+        sides = tuple([cells[at] for at in sides_at])
         if sides not in sizes:
-            is_stated = not {*sides} <= _NOT_STATED
-            place = f"{where}, columns width and height"
-            sizes[sides] = written_size(*sides, place) if is_stated else None
-        size = sizes[sides]
-        image = collector.image(row["image"], where, size, again=True)
-        entries.append((where, row, image))
+            sizes[sides] = _size_of(where, cells, listing)
+        image = collector.image(stated, where, sizes[sides], again=True)
+        entries.append((where, cells, image))
     if listing.numbers_are_unnamed and collector.options.form is None:
         if listing.is_named:
             collector.form = _form_of_column(entries, listing, images, collector)
         else:
             _check_order(rows, listing)
-    flags = [name for name in listing.columns if meaning_of_flag(name)]
-    for where, row, image in entries:
-        _read_box(where, row, listing, image, collector, flags)
+    corners_of = _corners_of(listing, collector)
+    flags = {name: at for name, at in listing.columns.items() if meaning_of_flag(name)}
+    for where, cells, image in entries:
+        stated_flags = {name: cells[at] for name, at in flags.items()}
+        _read_box(where, cells, listing, image, collector, corners_of, stated_flags)
         collector.options.progress("lines", 1)
     if listing.sides_are_unnamed:
         _check_sides(rows, listing)
@@ -184,14 +188,25 @@ def read_csv(path: Path, images: Path, options: ReaderOptions | None = None) -> 
     return collector.samples()
 
 
+def _size_of(where: str, cells: Sequence[str], listing: _Listing) -> Size | None:
+    sides = [
+        cells[listing.columns[name]] if name in listing.columns else "" for name in SIDES_OF_IMAGES
+    ]
+    if {*sides} <= _NOT_STATED:
+        return None
+    width, height = sides
+    return written_size(width, height, f"{where}, columns width and height")
+
+
 def _check_sides(rows: Sequence[_Row], listing: _Listing) -> None:
     """Raise an AnnotationError where width and height may be those of the images."""
     sides: dict[str, set[tuple[str, str]]] = {}
     count = 0
-    for _, row in rows:
-        if not all(_is_empty(row[name]) for name in listing.box):
+    image_at, w, h = (listing.columns[name] for name in ("image", "w", "h"))
+    for _, cells in rows:
+        if not all(map(_is_empty, listing.box_of(cells))):
             count += 1
-            sides.setdefault(row["image"], set()).add((row["w"], row["h"]))
+            sides.setdefault(cells[image_at], set()).add((cells[w], cells[h]))
     if count > len(sides) and all(len(of_image) == 1 for of_image in sides.values()):
         raise AnnotationError(
             f"{listing.path}: are width and height those of the boxes? All boxes of an image have "
@@ -200,7 +215,7 @@ def _check_sides(rows: Sequence[_Row], listing: _Listing) -> None:
 
 
 def _form_of_column(
-    entries: Sequence[tuple[str, Mapping[str, str], str]],
+    entries: Sequence[tuple[str, Sequence[str], str]],
     listing: _Listing,
     images: Path,
     collector: Collector,
@@ -212,8 +227,8 @@ def _form_of_column(
     """
     boxes: list[Corners] = []
     sizes: list[Size] = []
-    for where, row, image in entries:
-        numbers = _numbers_of(where, row, listing)
+    for where, cells, image in entries:
+        numbers = _numbers_of(where, cells, listing)
         if numbers is None:
             continue
         try:
@@ -243,8 +258,8 @@ def _form_of_column(
 def _check_order(rows: Sequence[_Row], listing: _Listing) -> None:
     """Raise an AnnotationError where the columns without names may be x1, x2, y1, y2."""
     bad = []
-    for where, row in rows:
-        numbers = _numbers_of(where, row, listing)
+    for where, cells in rows:
+        numbers = _numbers_of(where, cells, listing)
         if numbers is None:
             continue
         first, second, third, fourth = numbers
@@ -262,9 +277,9 @@ def _check_order(rows: Sequence[_Row], listing: _Listing) -> None:
         )
 
 
-def _numbers_of(where: str, row: Mapping[str, str], listing: _Listing) -> Corners | None:
+def _numbers_of(where: str, line: Sequence[str], listing: _Listing) -> Corners | None:
     """Return the four numbers of a line; None if it has none."""
-    cells = [row[name] for name in listing.box]
+    cells = listing.box_of(line)
     numbers = written_numbers(cells)
     if numbers is None:
         # Some are empty, have commas, or are none.
@@ -280,41 +295,42 @@ def _numbers_of(where: str, row: Mapping[str, str], listing: _Listing) -> Corner
 
 def _read_box(
     where: str,
-    row: Mapping[str, str],
+    cells: Sequence[str],
     listing: _Listing,
     image: str,
     collector: Collector,
-    flags: Sequence[str],
+    corners_of: Callable[[Corners], Corners],
+    flags: Mapping[str, str],
 ) -> None:
-    if _is_empty(row["label"]) and all(_is_empty(row[name]) for name in listing.box):
-        return
-    # A class may be called NA or none.
-    if row["label"].strip().lower() in ("", "nan", "<na>"):
-        raise AnnotationError(f"{where}, column label: is empty")
-    label = row["label"]
+    label = cells[listing.columns["label"]]
+    if _is_empty(label):
+        if all(map(_is_empty, listing.box_of(cells))):
+            return
+        # A class may be called NA or none.
+        if label.strip().lower() in ("", "nan", "<na>"):
+            raise AnnotationError(f"{where}, column label: is empty")
     if listing.has_codes and label.strip().isdecimal():
         column = listing.header[listing.columns["label"]]
         place = f"{where}, column {column}"
         label = collector.options.classes.text_of_code(int(label), place)
-    numbers = _numbers_of(where, row, listing)
+    numbers = _numbers_of(where, cells, listing)
     if numbers is None:
         collector.add_boxless(image, label, "has no numbers", where)
         return
-    stated = {name: row[name] for name in flags}
-    collector.add(image, label, _corners(numbers, listing, collector), where, stated)
+    collector.add(image, label, corners_of(numbers), where, flags)
 
 
-def _corners(numbers: Corners, listing: _Listing, collector: Collector) -> Corners:
-    """Return (x1, y1, x2, y2)."""
-    x, y, w, h = numbers
+def _corners_of(listing: _Listing, collector: Collector) -> Callable[[Corners], Corners]:
+    """Return how four numbers of a line become (x1, y1, x2, y2)."""
     if listing.box[0] == "cx":
-        return around_centre(x, y, w, h)
+        return lambda numbers: around_centre(*numbers)
     if listing.box[2] == "w":
-        return BoxForm.SIDES.corners(numbers)
+        return BoxForm.SIDES.corners
     form = collector.options.form or collector.form or BoxForm.CORNERS
-    return form.corners(numbers)
+    return form.corners
 
 
+@lru_cache(10_000)
 def _is_empty(text: str) -> bool:
     return text.strip().lower() in _EMPTY
 
@@ -327,8 +343,8 @@ def _number(text: str, where: str, decimal_commas: bool) -> float:
 
 # --- a listing ------------------------------------------------------------------------------------
 
-# A line by our names of columns, and by the file's of flags, after its place
-_Row = tuple[str, Mapping[str, str]]
+# The cells of a line, after its place
+_Row = tuple[str, Sequence[str]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -340,6 +356,7 @@ class _Listing:
     columns: Mapping[str, int]  # Those that are read, by our names; flags keep theirs
     lines: Sequence[tuple[str, Sequence[str]]]
     box: Sequence[str]  # Our names of the columns with the numbers of a box
+    box_of: Callable[[Sequence[str]], tuple[str, ...]]  # Returns these cells of a line
     is_named: bool  # Whether there is a header
     numbers_are_unnamed: bool  # Whether a box may have corners or sides
     has_codes: bool  # Whether labels may be numbers that stand for classes
@@ -392,6 +409,7 @@ def _read_listing(path: Path, encoding: str | None) -> _Listing:
         columns,
         read,
         box,
+        itemgetter(*[columns[name] for name in box]),
         is_named,
         numbers_are_unnamed=one_column or (not is_named and box == COLUMNS[2:]),
         has_codes=plain_name(header[columns["label"]]) in _CODES["label"],
@@ -558,12 +576,7 @@ def _rows_of_split(listing: _Listing, collector: Collector) -> list[_Row]:
     if key is not None:
         places = [where for where, _ in listing.lines]
         chosen = collector.places_of_split(others[key], places, "lines of the split")
-    rows: list[_Row] = []
-    columns = list(listing.columns.items())
-    for at in chosen:
-        where, cells = listing.lines[at]
-        rows.append((where, {name: cells[place] for name, place in columns}))
-    return rows
+    return [listing.lines[at] for at in chosen]
 
 
 def _is_number(text: str) -> bool:

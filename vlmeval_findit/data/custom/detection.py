@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import Path
+
+from msgspec import structs
 
 from ...benchmarks.findit import Family
 from ...boxes import Corners
@@ -57,9 +60,7 @@ def detection_samples(detections: Detections, options: ReaderOptions, ledger: Le
         AnnotationError: there are no boxes, a rule is about no class, or a class's name says that
             its boxes do not count and no rule says how that is meant.
     """
-    labels = {box.label for _, box in detections.objects if box.ignored != REGION}
-    labels.update(each.label for each in detections.boxless)
-    names = detections.classes or sorted(labels)
+    names = detections.classes or _labels_of(detections)
     options.classes.check(detections.source, names)
     refuse_codes(detections.source, names, options.classes)
     refuse_undecided(detections.source, options.classes.undecided(names))
@@ -68,8 +69,9 @@ def detection_samples(detections: Detections, options: ReaderOptions, ledger: Le
     by_label = _boxes_by_label(detections, objects, ledger)
     _note_equal_but_for_case(by_label, ledger)
     ledger.read("images", len(detections.sizes))
-    ledger.read("boxes", sum(not box.ignored for _, box in objects))
-    ledger.read("ignored boxes", sum(bool(box.ignored) for _, box in objects))
+    ignored = len([box for _, box in objects if box.ignored])
+    ledger.read("boxes", len(objects) - ignored)
+    ledger.read("ignored boxes", ignored)
     if not by_label and not detections.boxless:
         but = " but those to ignore" if objects else ""
         raise AnnotationError(f"{detections.source}: no boxes{but}")
@@ -84,10 +86,10 @@ def detection_samples(detections: Detections, options: ReaderOptions, ledger: Le
     multi = _multilabel_queries(detections, single, negatives, ledger)
     counts = Counts(
         images=len(detections.sizes),
-        boxes=sum(not box.ignored for _, box in objects),
+        boxes=len(objects) - ignored,
         queries=len(single),
         classes=len(detections.classes),
-        ignored=sum(bool(box.ignored) for _, box in objects),
+        ignored=ignored,
     )
     return Samples(
         detections.source,
@@ -104,6 +106,12 @@ def detection_samples(detections: Detections, options: ReaderOptions, ledger: Le
     )
 
 
+def _labels_of(detections: Detections) -> list[str]:
+    labels = {box.label for _, box in detections.objects if box.ignored != REGION}
+    labels.update(each.label for each in detections.boxless)
+    return sorted(labels)
+
+
 def _apply_rules(detections: Detections, options: ReaderOptions, ledger: Ledger) -> Detections:
     """Rename and leave out classes, and make regions of those where nothing counts."""
     rules = options.classes
@@ -115,10 +123,10 @@ def _apply_rules(detections: Detections, options: ReaderOptions, ledger: Ledger)
             ledger.leave_out(f"boxes of the class {box.label!r}: --drop-class", box.where)
         elif box.label in rules.ignore:
             ledger.note(f"boxes of the class {box.label!r} where no answer counts", box.where)
-            objects.append((image, replace(box, ignored=REGION)))
+            objects.append((image, structs.replace(box, ignored=REGION)))
         else:
             name = rules.name_of(box.label)
-            renamed_box = box if name == box.label else replace(box, label=name)
+            renamed_box = box if name == box.label else structs.replace(box, label=name)
             objects.append((image, renamed_box))
     boxless = []
     for each in detections.boxless:
@@ -162,6 +170,10 @@ def _apply_rules(detections: Detections, options: ReaderOptions, ledger: Ledger)
 
 def _drop_repeats(detections: Detections, ledger: Ledger) -> list[tuple[str, AnnotatedBox]]:
     """Return every object once: repetitions have the same image, label and corners."""
+    places = {(image, box.corners) for image, box in detections.objects}
+    if len(places) == len(detections.objects):
+        # As nearly always
+        return [*detections.objects]
     seen: set[object] = set()
     objects = []
     for image, box in detections.objects:
@@ -178,28 +190,29 @@ def _boxes_by_label(
     detections: Detections, objects: Sequence[tuple[str, AnnotatedBox]], ledger: Ledger
 ) -> dict[tuple[str, str], list[AnnotatedBox]]:
     """Return the boxes of each query with one label, first those that count."""
-    by_label: dict[tuple[str, str], list[AnnotatedBox]] = {}
-    regions: dict[str, list[AnnotatedBox]] = {}
+    by_label: dict[tuple[str, str], list[AnnotatedBox]] = defaultdict(list)
+    ignored = []
     for image, box in objects:
-        if box.ignored == REGION:
-            regions.setdefault(image, []).append(box)
-        elif not box.ignored:
-            by_label.setdefault((image, box.label), []).append(box)
-    for image, label in list(by_label):
+        if box.ignored:
+            ignored.append((image, box))
+        else:
+            by_label[image, box.label].append(box)
+    for image, label in list(by_label) if detections.not_exhaustive else ():
         if label in detections.not_exhaustive.get(image, ()):
             boxes = by_label.pop((image, label))
             why = "boxes in images where not every instance of their label is annotated"
             ledger.leave_out(why, boxes[0].where, len(boxes))
-    for image, box in objects:
-        if not box.ignored or box.ignored == REGION:
-            continue
-        if (image, box.label) in by_label:
+    regions: dict[str, list[AnnotatedBox]] = {}
+    for image, box in ignored:
+        if box.ignored == REGION:
+            regions.setdefault(image, []).append(box)
+        elif (image, box.label) in by_label:
             by_label[image, box.label].append(box)
         else:
             ledger.leave_out(f"{box.ignored} in images with nothing else of their label", box.where)
-    for (image, label), boxes in by_label.items():
-        boxes += [replace(region, label=label) for region in regions.get(image, ())]
-    return by_label
+    for (image, label), boxes in by_label.items() if regions else ():
+        boxes += [structs.replace(region, label=label) for region in regions.get(image, ())]
+    return dict(by_label)
 
 
 def _note_equal_but_for_case(
@@ -243,7 +256,7 @@ def _negatives(
             ledger.leave_out(why, where)
             continue
         label = known[len(negatives) % len(known)]
-        boxes = tuple(replace(region, label=label) for region in regions.get(image, ()))
+        boxes = tuple(structs.replace(region, label=label) for region in regions.get(image, ()))
         negatives.append(Sample((image,), label, boxes, where))
     return negatives
 
@@ -261,7 +274,7 @@ def _multilabel_queries(
     for query in single:
         by_image.setdefault(query.images[0], []).append(query)
     queries = [_join_queries(detections, image, of_image) for image, of_image in by_image.items()]
-    queries += [replace(query, label=query.labels) for query in negatives]
+    queries += [structs.replace(query, label=query.labels) for query in negatives]
     multi = []
     for query in queries:
         why = multilabel_problem(query.labels)
@@ -273,7 +286,8 @@ def _multilabel_queries(
 
 
 def _join_queries(detections: Detections, image: str, queries: Sequence[Sample]) -> Sample:
-    labels = sorted(query.labels[0] for query in queries)
-    boxes = list(chain.from_iterable(query.boxes for query in queries))
-    boxes.sort(key=lambda box: bool(box.ignored))
+    labels = sorted([query.labels[0] for query in queries])
+    boxes = list(chain.from_iterable([query.boxes for query in queries]))
+    if any(box.ignored for box in boxes):
+        boxes.sort(key=lambda box: bool(box.ignored))
     return Sample((image,), tuple(labels), tuple(boxes), boxes[0].where)

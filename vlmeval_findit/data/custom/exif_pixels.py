@@ -14,6 +14,7 @@ from enum import Enum
 from pathlib import Path
 from typing import Any
 
+from msgspec import structs
 from numpy.typing import NDArray
 
 from ...boxes import Corners
@@ -264,6 +265,9 @@ def pixels_of_boxes(
     Raises:
         AnnotationError: nothing says which pixels they are.
     """
+    if all(image.orientation == 1 for image in images.values()):
+        # As nearly always
+        return {}
     boxed: dict[str, None] = {}
     for query in samples.queries:
         boxed.update(dict.fromkeys(query.images[box.frame] for box in query.boxes))
@@ -324,7 +328,7 @@ def to_stored_pixels(
     queries = []
     for query in samples.queries:
         boxes = tuple(converted(query, box) for box in query.boxes)
-        queries.append(replace(query, boxes=boxes))
+        queries.append(structs.replace(query, boxes=boxes))
     turned = {name: images[name].other_orientation(known) for name, known in pixels.items()}
     return StoredQueries(tuple(queries), turned)
 
@@ -373,4 +377,4 @@ def _convert_box(box: AnnotatedBox, size: Size, turn: int, units: Units) -> Anno
         except RLEError as error:
             raise AnnotationError(f"{box.where}: {error}") from None
         mask = packed_mask(mask_to_stored(inside, turn))
-    return replace(box, corners=corners, mask=mask)
+    return structs.replace(box, corners=corners, mask=mask)

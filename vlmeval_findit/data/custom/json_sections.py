@@ -4,22 +4,29 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from io import BufferedReader
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from ...core import open_regular, parse_plain_json
 from ..annotated_samples import AnnotationError
 from .text_encodings import Decoder
 
-# Bytes that are read at once; an element that is longer is read in larger ones
+# Bytes that are read at once, of a whole file and for a first look; an element that is longer is
+# read in larger ones
 _CHUNK = 1 << 18
+_FIRST_LOOK = 1 << 14
 
 
 _BLANKS = " \t\r\n"
 # What stands before the next object of a list: up to the name of its first key
 _NEXT_OBJECT = re.compile(r'[ \t\r\n]*,[ \t\r\n]*\{[ \t\r\n]*"[^"\\]*"')
+
+# What looks like the end of a list of objects; one inside of them looks so, too
+_END_OF_LIST = re.compile(r"\}[ \t\r\n]*\][ \t\r\n]*[,}]")
 
 # What may stand behind a number that is not read to its end: nothing yet, or more of it
 _OF_NUMBERS = ("", *"0123456789.eE+-")
@@ -33,8 +40,36 @@ class Element(NamedTuple):
     value: Any
 
 
+class Part(NamedTuple):
+    """Elements of a list that stand one behind the other, or a value that is no list."""
+
+    key: str
+    place: int | None  # Of the first element in the list, from 0; None: the value is no list
+    values: list[Any]
+
+
 def sections(path: Path, encoding: str | None, *, is_first_look: bool = False) -> Iterator[Element]:
     """Yield the values of the object in a file; of lists their elements, one after the other.
+
+    See :func:`parts`. ``is_first_look``: only keys matter, and what is in another encoding is
+    passed over.
+    """
+    for key, place, values in parts(path, encoding, is_first_look=is_first_look):
+        if place is None:
+            yield Element(key, None, values[0])
+            continue
+        for at, value in enumerate(values, place):
+            yield Element(key, at, value)
+
+
+def parts(
+    path: Path,
+    encoding: str | None,
+    kinds: Mapping[str, Any] = MappingProxyType({}),
+    *,
+    is_first_look: bool = False,
+) -> Iterator[Part]:
+    """Yield the values of the object in a file; of lists their elements, many at once.
 
     Memory holds the elements of one part of the file. An empty list is a value. A file that holds
     a list has no keys: that of its elements is "".
@@ -42,7 +77,9 @@ def sections(path: Path, encoding: str | None, *, is_first_look: bool = False) -
     Args:
         path: the file.
         encoding: what the user states; see :mod:`text_encodings`.
-        is_first_look: only keys matter: what is in another encoding is passed over.
+        kinds: TypedDicts with the keys that are needed of the elements of lists, by the lists'
+            keys. Elements may have others all the same.
+        is_first_look: see :func:`sections`.
 
     Raises:
         AnnotationError: it is neither, no JSON, or in another encoding; the message names the line.
@@ -50,9 +87,10 @@ def sections(path: Path, encoding: str | None, *, is_first_look: bool = False) -
     """
     with open_regular(path) as file:
         errors = "replace" if is_first_look else "strict"
-        text = _Text(path, file, Decoder(path, file, encoding, errors))
+        size = min(_CHUNK, _FIRST_LOOK) if is_first_look else _CHUNK
+        text = _Text(path, file, Decoder(path, file, encoding, errors), size)
         if text.takes("["):
-            yield from _list_elements("", text)
+            yield from _parts_of_list("", text, Any)
             text.take("")
             return
         text.take("{")
@@ -62,38 +100,35 @@ def sections(path: Path, encoding: str | None, *, is_first_look: bool = False) -
                 raise text.error("a key should be a text")
             text.take(":")
             if text.takes("["):
-                yield from _list_elements(key, text)
+                yield from _parts_of_list(key, text, kinds.get(key, Any))
             else:
-                yield Element(key, None, text.value())
+                yield Part(key, None, [text.value()])
             if not text.takes(","):
                 text.take("}")
                 break
         text.take("")
 
 
-def _list_elements(key: str, text: _Text) -> Iterator[Element]:
-    empty = True
-    for place, value in enumerate(_elements(text)):
-        empty = False
-        yield Element(key, place, value)
-    if empty:
-        yield Element(key, None, [])
-
-
-def _elements(text: _Text) -> Iterator[Any]:
+def _parts_of_list(key: str, text: _Text, kind: Any) -> Iterator[Part]:
+    place = 0
     while not text.takes("]"):
-        yield text.value()
-        yield from text.next_objects()
+        values = [text.value(), *text.next_objects(kind)]
+        yield Part(key, place, values)
+        place += len(values)
         if not text.takes(","):
             text.take("]")
             break
+    if place == 0:
+        yield Part(key, None, [[]])
 
 
 class _Text:
     """The part of a file that is read but not yet used, and how far it is."""
 
-    def __init__(self, path: Path, file: BufferedReader, decoder: Decoder) -> None:
+    def __init__(self, path: Path, file: BufferedReader, decoder: Decoder, size: int) -> None:
+        """Begin; ``size`` is how many bytes are read at once."""
         self._path = path
+        self._size = size
         self._file = file
         self._decoder = decoder
         self._json = json.JSONDecoder()
@@ -123,7 +158,7 @@ class _Text:
     def value(self) -> Any:
         """Return the value that follows."""
         self._skip_blanks()
-        size = _CHUNK
+        size = self._size
         while True:
             try:
                 value, end = self._json.raw_decode(self._text, self._at)
@@ -142,11 +177,11 @@ class _Text:
             self._read(size)
             size *= 2
 
-    def next_objects(self) -> list[Any]:
+    def next_objects(self, kind: Any) -> list[Any]:
         """Pass over further objects of a list, as far as they are read, and return them.
 
-        Those that begin with the same key, as in large files, are decoded at once. What cannot be
-        is left to :meth:`value`, which says why.
+        Those that begin with the same key, as in large files, are decoded at once, as ``kind`` if
+        they can be. What cannot be is left to :meth:`value`, which says why.
         """
         start = _NEXT_OBJECT.match(self._text, self._at)
         if start is None or self._is_mixed:
@@ -155,14 +190,20 @@ class _Text:
         end = self._text.rfind(start[0], start.end())
         if end < 0:
             return []
-        objects = self._text[self._at : end].lstrip(_BLANKS).removeprefix(",")
-        try:
-            values: list[Any] = parse_plain_json(f"[{objects}]")
-        except (ValueError, RecursionError):
-            self._is_mixed = True
-            return []
-        self._at = end
-        return values
+        begin = self._text.index(",", self._at) + 1
+        end_of_list = _END_OF_LIST.search(self._text, begin, end)
+        for at in (end_of_list.start() + 1 if end_of_list else end, end):
+            with suppress(ValueError, RecursionError):
+                values: list[Any] = parse_plain_json(f"[{self._text[begin:at]}]", list[kind])
+                self._at = at
+                return values
+        # A number is not plain, or the list ends elsewhere: Python reads up to its end.
+        with suppress(ValueError, RecursionError):
+            values, size = self._json.raw_decode(f"[{self._text[begin:end]}]")
+            self._at = begin + size - 2  # Without both brackets
+            return values
+        self._is_mixed = True
+        return []
 
     def error(self, why: str, at: int | None = None) -> AnnotationError:
         end = self._at if at is None else at
@@ -176,7 +217,7 @@ class _Text:
                 self._at += 1
             if self._at < rest or self._is_read:
                 return
-            self._read(_CHUNK)
+            self._read(self._size)
 
     def _read(self, size: int) -> None:
         """Read more, and forget what was used."""

@@ -11,9 +11,11 @@ boxes a frame.  A key that is null is as if it were not there.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Annotated, Any
+
+from msgspec import structs
 
 from ...benchmarks.findit import Family
 from ...core import Checked, Config, Expected, Text, YesNo, quoted_value, suggestion
@@ -139,7 +141,7 @@ def samples_of_lines(
             why = f"has {kind!r}, but {there} has {first!r}; make a file of each"
             raise AnnotationError(f"{where}: {why}")
         before = seen.setdefault((query.images, query.label, query.support), query)
-        if before != query:
+        if _without_places(before) != _without_places(query):
             raise AnnotationError(
                 f"{where}: the same query as {before.where}, with other boxes, caption or tags: "
                 "write all boxes of a query on one line"
@@ -162,6 +164,12 @@ def samples_of_lines(
         ledger=ledger,
         frames=options.frames,
     )
+
+
+def _without_places(query: Sample) -> Sample:
+    """Return a query as if it stood nowhere: what stands twice is equal then."""
+    boxes = tuple([structs.replace(box, where="") for box in query.boxes])
+    return structs.replace(query, boxes=boxes, where="")
 
 
 def _of_split(
@@ -193,7 +201,7 @@ def _drop_repeated_boxes(query: Sample, ledger: Ledger) -> Sample:
         else:
             seen.add(key)
             boxes.append(box)
-    return replace(query, boxes=tuple(boxes))
+    return structs.replace(query, boxes=tuple(boxes))
 
 
 def _refuse_other_lines(value: Any, where: Place) -> None:
@@ -219,7 +227,7 @@ def _query(
     # The same images show the same object.
     label = references[0] if references else labels or label_text(getattr(line, target))
     boxes = tuple(
-        replace(box, corners=form.corners(box.corners))
+        structs.replace(box, corners=form.corners(box.corners))
         for box in _boxes(line, where, len(images), folder)
     )
     sample = Sample(

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from ...boxes import Corners
 from ...storage import Size
-from ..annotated_samples import AnnotationError, BoxForm, Samples, Units
+from ..annotated_samples import AnnotatedBox, AnnotationError, BoxForm, Sample, Samples, Units
 
 # Rounding alone takes fractions so far above 1.
 _ONE = 1.5
@@ -58,11 +58,15 @@ class Reading:
     form: BoxForm
 
     def normalised(self, numbers: _Numbers, sizes: _Numbers) -> _Numbers:
-        """Return (x1, y1, x2, y2) as parts of the images; ``sizes`` are (width, height)."""
-        corners = numbers.copy()
+        """Return rows of x1, y1, x2 and y2 as parts of the images, of columns of numbers.
+
+        ``sizes`` are columns (width, height).
+        """
+        # NumPy takes several times as long along columns of two.
+        corners = numbers.T.copy()
         if self.form is BoxForm.SIDES:
-            corners[:, 2:] += corners[:, :2]
-        scale = np.tile(sizes, 2) if self.units is Units.PIXELS else self.units.scale
+            corners[2:] += corners[:2]
+        scale = np.tile(sizes.T, (2, 1)) if self.units is Units.PIXELS else self.units.scale
         return corners / scale
 
     def flags(self, other: Reading) -> list[str]:
@@ -98,33 +102,56 @@ class _Fit:
         return int((~self.usable).sum())
 
 
-def check_units(samples: Samples, sizes: Mapping[str, Size]) -> None:
+@dataclass(frozen=True, slots=True)
+class DistinctBoxes:
+    """The boxes of queries, each once: two queries may share a box."""
+
+    boxes: list[AnnotatedBox]
+    images: list[str]  # In which each lies
+    corners: _Numbers  # (N, 4): x1, y1, x2, y2
+
+    def sizes(self, of_images: Mapping[str, Size]) -> _Numbers:
+        """Return (N, 2): width and height of the image of each."""
+        return array_of([of_images[image] for image in self.images], 2)
+
+
+def distinct_boxes(queries: Iterable[Sample]) -> DistinctBoxes:
+    """Return the boxes of queries, each once."""
+    boxes: dict[str, AnnotatedBox] = {}
+    images = []
+    for query in queries:
+        for box in query.boxes:
+            if box.where not in boxes:
+                boxes[box.where] = box
+                images.append(query.images[box.frame])
+    numbers = array_of([box.corners for box in boxes.values()], 4)
+    return DistinctBoxes(list(boxes.values()), images, numbers)
+
+
+def check_units(
+    samples: Samples, sizes: Mapping[str, Size], distinct: DistinctBoxes | None = None
+) -> None:
     """Raise an AnnotationError where the numbers of boxes have another meaning than is stated.
 
-    What the user states is not questioned. ``sizes`` are (width, height) of every image in pixels.
+    What the user states is not questioned. ``sizes`` are (width, height) of every image in pixels;
+    ``distinct`` are the boxes, if they are known.
     """
     if samples.units_stated and samples.form is None:
         return
-    boxes: dict[str, Corners] = {}
-    of_boxes: list[Size] = []
-    for query in samples.queries:
-        for box in query.boxes:
-            if box.where not in boxes:
-                boxes[box.where] = box.corners
-                of_boxes.append(sizes[query.images[box.frame]])
-    if not boxes:
+    distinct = distinct or distinct_boxes(samples.queries)
+    if not distinct.boxes:
         return
     declared = Reading(samples.units, samples.form or BoxForm.CORNERS)
-    numbers = array_of(boxes.values(), 4)
+    numbers = distinct.corners.copy()
     if declared.form is BoxForm.SIDES:
         numbers[:, 2:] -= numbers[:, :2]
-    of_images = array_of(of_boxes, 2)
+    of_images = distinct.sizes(sizes)
     forms = [declared.form] if samples.form is None else [declared.form, *_other(declared.form)]
     units = [samples.units]
     if not samples.units_stated:
         units += [unit for unit in Units if unit is not samples.units]
     fits = [_fit(Reading(unit, form), numbers, of_images) for form in forms for unit in units]
-    places = list(boxes)
+    places = [box.where for box in distinct.boxes]
     if not samples.units_stated and samples.units is Units.PIXELS:
         _ask_for_fractions(samples, fits, numbers, of_images, places)
     _ask_for_better(samples, fits, numbers, of_images, places)
@@ -136,13 +163,13 @@ def _other(form: BoxForm) -> list[BoxForm]:
 
 def _fit(reading: Reading, numbers: _Numbers, sizes: _Numbers) -> _Fit:
     parts = reading.normalised(numbers, sizes)
-    margin = MARGIN / sizes if reading.units is Units.PIXELS else np.full_like(sizes, _ROUNDED)
-    low, high = parts[:, :2], parts[:, 2:]
+    margin = MARGIN / sizes.T if reading.units is Units.PIXELS else _ROUNDED
+    low, high = parts[:2], parts[2:]
     fits = (low >= -margin) & (high <= 1 + margin) & (high > low)
-    usable: NDArray[np.bool_] = np.all(fits, axis=1)
-    flat: NDArray[np.bool_] = np.any(high == low, axis=1)
-    past: _Numbers = np.maximum(high - 1, -low).max(axis=1, initial=0.0)
-    reach = parts[usable, 2:].max(axis=0, initial=0.0)
+    usable: NDArray[np.bool_] = np.all(fits, axis=0)
+    flat: NDArray[np.bool_] = np.any(high == low, axis=0)
+    past: _Numbers = np.maximum(high - 1, -low).max(axis=0, initial=0.0)
+    reach = high[:, usable].max(axis=1, initial=0.0)
     return _Fit(reading, usable, flat, past, (float(reach[0]), float(reach[1])))
 
 
@@ -278,6 +305,8 @@ def _in_words(reading: Reading, other: Reading) -> str:
 
 def _explains_all(declared: _Fit, other: _Fit, numbers: _Numbers) -> bool:
     """Return whether all boxes with an area are usable by another reading only, and likely so."""
+    if declared.usable.all():
+        return False
     has_area = ~declared.flat
     # A box that begins before the border does so in all units.
     begins_outside = (numbers[:, :2] < 0).any(axis=1)
@@ -336,16 +365,19 @@ def _is_likelier(declared: _Fit, other: _Fit, numbers: _Numbers, sizes: _Numbers
     across, down = other.reach
     if max(across, down) > 1 + _ROUNDED:
         return False
-    distinct = np.unique(numbers[other.usable], axis=0)
-    count = len(distinct)
     # As pixels, the boxes lie in a part of their images; each of them would by chance.
     of_image = np.prod(np.minimum(sizes / other.reading.units.scale, 1e9), axis=1)
-    ratio = float(np.median(of_image)) ** count
     in_corner = (sizes.min(axis=1) >= 2 * other.reading.units.scale).all()
+    if of_image.max() <= 1 and not in_corner:
+        return False
+    of_one = math.log(float(np.median(of_image)))
+    distinct = np.unique(numbers[other.usable], axis=0)
+    count = len(distinct)
     if in_corner and count >= _MANY:
         return True
     return abs(across - down) <= _BALANCE and any(
-        min(across, down) >= reach and ratio >= likelier for reach, likelier in _LIKELIER
+        min(across, down) >= reach and count * of_one >= math.log(likelier)
+        for reach, likelier in _LIKELIER
     )
 
 
