@@ -16,7 +16,7 @@ from .cell_files import RowDigests, finished_cell
 from .deployment import Deployment
 from .journal.view import JournalView
 from .journal.writer import Journal
-from .outputs import Output, begin_output
+from .outputs import Output, begin_output, notes_on_answers
 from .plan import ItemSizes, Plan, calls_left
 from .sink import PlannedCalls, ResultSink, Watcher
 
@@ -129,6 +129,19 @@ class Engine:
     @cached_property
     def digests(self) -> RowDigests:
         return RowDigests(self.journal)
+
+    def check(self, deployment: Deployment, outputs: Iterable[Output]) -> None:
+        """Refuse what :meth:`run_model` would refuse, when calls of others would be paid.
+
+        Raises:
+            IdentityError: the journal has answers of another run.
+            ValueError: calls are pending in batches, and would be paid twice.
+        """
+        pending = BatchLedger(self.journal)
+        for output in outputs:
+            notes_on_answers(output, output.cell.call_keys(), self.journal)
+            if pending.open and deployment.asking.batch is None:
+                pending.holding({key for key in output.cell.call_keys() if key not in self.journal})
 
     def answer(
         self, deployment: Deployment, outputs: Sequence[Output], backend: Backend, **more: Any

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -146,18 +146,23 @@ def begin_output(
     if answering is not None:
         now = replace(identity, answering=answering)
         identity = merge_for_resume(recorded, now, force, output.path)
-    others = _other_answers(identity, keys, journal)
-    whose = next((each.recorded for each in others if each.what == _OF_IMAGES), None)
-    of_what = f"for images {whose}" if whose else "of another run"
-    what = f"{output.path}: the journal {journal.path} has answers {of_what}"
-    is_of_run = journal.path == RunFiles(output.path).calls
-    elsewhere = "Use another --work-dir." if is_of_run else "Use another --journal."
-    notes = apply_force(others, force, what, elsewhere)
+    notes = notes_on_answers(replace(output, identity=identity), keys, journal)
     identity = replace(identity, forced=(*identity.forced, *notes))
     for path in paths:
         path.parent.mkdir(parents=True, exist_ok=True)
         write_identity(RunFiles(path).identity, identity)
     return replace(output, identity=identity)
+
+
+def notes_on_answers(output: Output, keys: Iterable[str], journal: JournalView) -> Sequence[str]:
+    """Return what is forced of answers of another run; an IdentityError if nothing is."""
+    others = _other_answers(output.identity, keys, journal)
+    whose = next((each.recorded for each in others if each.what == _OF_IMAGES), None)
+    of_what = f"for images {whose}" if whose else "of another run"
+    what = f"{output.path}: the journal {journal.path} has answers {of_what}"
+    is_of_run = journal.path == RunFiles(output.path).calls
+    elsewhere = "Use another --work-dir." if is_of_run else "Use another --journal."
+    return apply_force(others, output.settings.force, what, elsewhere)
 
 
 _OF_ANSWERS = " of answers"

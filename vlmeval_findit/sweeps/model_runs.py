@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
@@ -18,7 +19,7 @@ from ..engine import (
 )
 from ..protocol import Described, Settings, StopReason
 from ..scoring import CellResult
-from ..storage import RunFiles, sample_path
+from ..storage import PREDICTION_FORMATS, RunFiles, sample_path
 
 
 class UnfinishedError(RuntimeError):
@@ -61,26 +62,38 @@ class StoppedModels:
 
 def prepare_cell(work_dir: Path, cell: Cell, settings: Settings, deployment: Deployment) -> Output:
     """Prepare a cell's files where VLMEvalKit would put them; more samples are below them."""
-    path = _path_of(work_dir, cell)
+    path = path_of(work_dir, cell)
     described = _described(cell, deployment)
     return prepare_output(path, cell, settings, described, deployment.version)
 
 
 def check_cell(work_dir: Path, cell: Cell, settings: Settings, deployment: Deployment) -> None:
     """Refuse a cell that :func:`prepare_cell` refuses; nothing is prepared."""
-    path = _path_of(work_dir, cell)
+    path = path_of(work_dir, cell)
     check_output(path, cell, settings, _described(cell, deployment), deployment.version)
 
 
 def own_journal(work_dir: Path, cell: Cell) -> Path:
     """Return the journal of a cell that is a run of its own; it need not exist."""
-    return RunFiles(_path_of(work_dir, cell)).calls
+    return RunFiles(path_of(work_dir, cell)).calls
 
 
-def _path_of(work_dir: Path, cell: Cell) -> Path:
-    """Return a cell's prediction file."""
+def path_of(work_dir: Path, cell: Cell) -> Path:
+    """Return a cell's prediction file; a ValueError if it cannot be written."""
     path = work_dir / cell.model / f"{cell.model}_{cell.dataset.name}.json"
-    return sample_path(path, cell.sample) if cell.sample > 1 else path
+    path = sample_path(path, cell.sample) if cell.sample > 1 else path
+    existing = next(each for each in path.absolute().parents if each.exists())
+    if not existing.is_dir():
+        raise ValueError(f"{path}: {existing} is a file. Move it away, or name another --work-dir")
+    if not os.access(existing, os.W_OK):
+        raise ValueError(f"{path}: {existing} cannot be written to. Name another --work-dir")
+    return path
+
+
+def is_begun(predictions: Path) -> bool:
+    """Return whether a run left predictions, or a journal of its own."""
+    files = [*map(predictions.with_suffix, PREDICTION_FORMATS), RunFiles(predictions).calls]
+    return any(path.exists() for path in files)
 
 
 def _described(cell: Cell, deployment: Deployment) -> Described:

@@ -7,7 +7,8 @@ ended.
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -34,7 +35,7 @@ from ..models import refuse_same_names
 from ..protocol import Settings
 from ..scoring import CellResult
 from ..storage import RunFiles, check_model_name
-from .model_runs import StoppedModels, prepare_cell
+from .model_runs import StoppedModels, is_begun, prepare_cell
 
 log = logging.getLogger(__name__)
 
@@ -77,6 +78,9 @@ def ask_runs(
         deployment = stated.in_space(runs.settings.space)
         outputs = [_output(runs, deployment, tables, name) for name in runs.datasets]
         prepared.append((deployment, outputs))
+    for deployment, outputs in prepared:
+        for output in outputs:
+            _check(deployment, output, watcher, cancel)
     stopped = StoppedModels(watcher)
     results: list[CellResult] = []
     for deployment, outputs in prepared:
@@ -109,22 +113,35 @@ def _named(cell: Cell, name: str) -> Cell:
     return replace(cell, prompts=replace(cell.prompts, dataset=dataset))
 
 
+def _check(deployment: Deployment, output: Output, watcher: Watcher, cancel: CancelToken) -> None:
+    """Refuse a run that cannot go on from what is there, when others would be paid."""
+    if is_begun(output.path):
+        with _engine(deployment, output, watcher, cancel) as engine:
+            engine.check(deployment, [output])
+
+
 def _ask(
-    deployment: Deployment,
-    output: Output,
-    watcher: Watcher,
-    cancel: CancelToken,
+    deployment: Deployment, output: Output, watcher: Watcher, cancel: CancelToken
 ) -> list[CellResult]:
     folder = output.path.parent
     folder.mkdir(parents=True, exist_ok=True)
     clean_up(folder)
+    with _engine(deployment, output, watcher, cancel) as engine:
+        results = engine.run_model(deployment, [output])
+        _warn_of_failures(output, results, engine.journal)
+    return results
+
+
+@contextmanager
+def _engine(
+    deployment: Deployment, output: Output, watcher: Watcher, cancel: CancelToken
+) -> Iterator[Engine]:
+    """Open the journal of a run, with all answers that its files have."""
     with Journal(RunFiles(output.path).calls) as journal:
         sizes = OF_ONE_RUN if isinstance(deployment, InProcess) else ItemSizes()
         engine = Engine(sizes, watcher, cancel, lambda: journal)
         merge_predictions(output, journal, engine.digests)
-        results = engine.run_model(deployment, [output])
-        _warn_of_failures(output, results, journal)
-    return results
+        yield engine
 
 
 def _warn_of_failures(output: Output, results: Sequence[CellResult], journal: JournalView) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Container, Iterable, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
+from itertools import chain
 
 from ..analysis import choose_best_format
 from ..engine import (
@@ -26,8 +27,15 @@ from ..protocol import DatasetVariant
 from ..scoring import CellResult
 from ..storage import MORE_SAMPLES, Lock
 from .format_race import FormatRace
-from .model_runs import StoppedModels, prepare_cell
-from .sweep_cells import Sweep, cells_to_ask, extra_variants, scoring_settings, stage_variants
+from .model_runs import StoppedModels, check_cell, is_begun, path_of, prepare_cell
+from .sweep_cells import (
+    Sweep,
+    cells_by_stage,
+    cells_to_ask,
+    extra_variants,
+    scoring_settings,
+    stage_variants,
+)
 
 
 def run_sweep(
@@ -88,6 +96,11 @@ def _stages(
         for _, outputs in prepared:
             for output in outputs:
                 merge_predictions(output, engine.journal, engine.digests)
+        for deployment, outputs in prepared[1:]:
+            engine.check(deployment, outputs)
+        if not stage:
+            for deployment, _ in prepared:
+                _check_later_stages(sweep, deployment, engine, tables)
         if sweep.batch is not None and not sweep.race and len(prepared) > 1:
             for deployment, outputs in prepared:
                 engine.submit(deployment, outputs)
@@ -125,6 +138,20 @@ def _ask(
     others = [output for output in outputs if output.cell.variant in extra]
     raced = [output for output in outputs if output.cell.variant not in extra]
     return engine.run_model(deployment, others) + racing.stage(raced)
+
+
+def _check_later_stages(
+    sweep: Sweep, deployment: Deployment, engine: Engine, tables: CellBuilder
+) -> None:
+    """Refuse what a later stage would be refused for, whichever format wins the first."""
+    settings = scoring_settings(sweep, deployment.entry)
+    later = dict.fromkeys(chain.from_iterable(cells_by_stage(sweep)[1:]))
+    for cell in cells_to_ask(sweep, deployment.entry, later, tables, deployment.key()):
+        check_cell(sweep.work_dir, cell, settings, deployment)
+        if engine.journal.size or is_begun(path_of(sweep.work_dir, cell)):
+            output = prepare_cell(sweep.work_dir, cell, settings, deployment)
+            merge_predictions(output, engine.journal, engine.digests)
+            engine.check(deployment, [output])
 
 
 def _prepare(sweep: Sweep, deployment: Deployment, cells: Iterable[Cell]) -> list[Output]:
