@@ -14,10 +14,12 @@ from pathlib import Path
 
 import pytest
 from paths import ROOT
-from warm_process import OF_A_RUN, can_run, warm_process
+from warm_process import AT_THE_IMPORT, OF_A_RUN, WarmRun, can_run, warm_process
 
 RUN_FINDIT = [str(ROOT / "run_findit.py")]
 STOCK = ["-m", "vlmeval"]
+
+_OF_THE_SESSION = {each: os.environ[each] for each in ("PATH", "PYTHONPATH") if each in os.environ}
 
 
 def require_host() -> None:
@@ -36,26 +38,26 @@ def environment(lmu: Path, **more: str) -> dict[str, str]:
     return {**outside, "LMUData": str(lmu), "OMP_NUM_THREADS": "1", "PYTHONUNBUFFERED": "1", **more}
 
 
-def environment_of_warm() -> dict[str, str]:
-    """Return the environment of the process that runs are forked from."""
+def environment_of_warm(env: Mapping[str, str]) -> dict[str, str]:
+    """Return the environment of the process that a run with an environment is forked from."""
     inherited = {k: v for k, v in os.environ.items() if not k.startswith(OF_A_RUN)}
-    return {**inherited, "OMP_NUM_THREADS": "1", "PYTHONUNBUFFERED": "1"}
+    at_the_import = {name: env[name] for name in AT_THE_IMPORT if name in env}
+    always = {"OMP_NUM_THREADS": "1", "PYTHONUNBUFFERED": "1"}
+    return {**inherited, **_OF_THE_SESSION, **at_the_import, **always}
 
 
 def run(
     program: Sequence[str], arguments: Sequence[str], cwd: Path, env: Mapping[str, str]
 ) -> subprocess.CompletedProcess[str]:
     """Run Python on a program with arguments; output and errors together in ``stdout``."""
-    warm = environment_of_warm()
-    if can_run(program, env, warm):
+    command = [*program, *arguments]
+    if can_run(program, env, environment_of_warm(env)):
         with tempfile.NamedTemporaryFile("r", errors="replace") as output:
-            status = warm_process(tuple(sorted(warm.items()))).run(
-                [*program, *arguments], cwd, env, Path(output.name)
-            )
+            status = _start_warm(command, cwd, env, Path(output.name)).wait()
             text = output.read()
-        return subprocess.CompletedProcess([*program, *arguments], status, text)
+        return subprocess.CompletedProcess(command, status, text)
     return subprocess.run(
-        [sys.executable, *program, *arguments],
+        [sys.executable, *command],
         cwd=cwd,
         env=dict(env),
         stdout=subprocess.PIPE,
@@ -64,6 +66,11 @@ def run(
         timeout=300,
         check=False,
     )
+
+
+def _start_warm(command: Sequence[str], cwd: Path, env: Mapping[str, str], output: Path) -> WarmRun:
+    warm = environment_of_warm(env)
+    return warm_process(tuple(sorted(warm.items()))).start(command, cwd, env, output)
 
 
 def predictions(work_dir: Path, model: str, dataset: str) -> Path:
@@ -92,13 +99,11 @@ def kill_midway(command: Sequence[str], cwd: Path, env: Mapping[str, str], answe
     Returns:
         The number of answers when it was dead.
     """
-    with (cwd / "killed.log").open("w") as log:
-        process = subprocess.Popen(
-            [sys.executable, *command], cwd=cwd, env=dict(env), stdout=log, stderr=log
-        )
+    assert can_run(command, env, environment_of_warm(env))
+    process = _start_warm(command, cwd, env, cwd / "killed.log")
     deadline = time.monotonic() + 240
     while _answers_in(cwd) < answers:
-        assert process.poll() is None, (cwd / "killed.log").read_text()
+        assert not process.has_ended(), (cwd / "killed.log").read_text()
         assert time.monotonic() < deadline
         time.sleep(0.005)
     process.kill()

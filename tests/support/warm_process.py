@@ -7,20 +7,42 @@ package is imported before the fork, beyond what the start-up hook does in every
 from __future__ import annotations
 
 import atexit
+import io
 import json
 import os
 import runpy
+import select
+import shutil
+import signal
+import socket
 import subprocess
 import sys
+import tempfile
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import cache
 from importlib import import_module
 from pathlib import Path
 
-OF_A_RUN = ("LMUData", "MMEVAL_ROOT", "PRED_FORMAT", "FINDIT_", "PYTEST_")
+OF_A_RUN = (
+    "LMUData",
+    "MMEVAL_ROOT",
+    "PRED_FORMAT",
+    "FINDIT_",
+    "PYTEST_",
+    "OPENAI_",
+    "OPENROUTER_",
+    "HTTPS_PROXY",
+    "CUDA_VISIBLE_DEVICES",
+    "PATH",
+    "FAKE_",
+    "PYTHONPATH",
+)
 """Beginnings of the variables that may differ from one run to the next: nothing that is imported
-before the fork reads them."""
+before the fork reads them, and folders of PYTHONPATH are replaced in the fork."""
+
+AT_THE_IMPORT = ("HF_HUB_OFFLINE",)
+"""Variables that are read at imports: each value has a process of its own."""
 
 
 IMPORTED = (
@@ -37,39 +59,81 @@ IMPORTED = (
     "scipy.stats",
     "networkx",
     "av",
+    "peft",
+    "math_verify",
+    "num2words",
+    "jieba",
+    "decord",
 )
 """What VLMEvalKit imports of others, where most of the time goes."""
 
 
+class WarmRun:
+    """A program that runs in a fork."""
+
+    def __init__(self, connection: socket.socket) -> None:
+        self._connection = connection
+        # Without a buffer: what is not yet read is seen by has_ended().
+        self._told = connection.makefile("rb", buffering=0)
+        self.pid = int(self._told.readline())
+
+    def has_ended(self) -> bool:
+        return bool(select.select([self._connection], [], [], 0)[0])
+
+    def kill(self) -> None:
+        os.kill(self.pid, signal.SIGKILL)
+
+    def wait(self) -> int:
+        """Return the exit status, negative for a signal's number as of :mod:`subprocess`."""
+        with self._connection, self._told:
+            return int(self._told.readline())
+
+
 class WarmProcess:
-    """Runs Python programs one after the other, each in a fork."""
+    """Runs Python programs, each in a fork; when it is made, all is imported."""
 
     def __init__(self, env: Mapping[str, str]) -> None:
-        self._process = subprocess.Popen(
-            [sys.executable, __file__],
-            env=dict(env),
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        atexit.register(self.end)
-
-    def end(self) -> None:
-        """End it, as the end of its input would."""
-        self._process.communicate()
-
-    def run(self, arguments: Sequence[str], cwd: Path, env: Mapping[str, str], output: Path) -> int:
-        """Run ``python *arguments``; its output and errors go into a file.
-
-        Returns:
-            The exit status, negative for a signal's number as of :mod:`subprocess`.
-        """
-        assert self._process.stdin is not None
+        self._folder = tempfile.mkdtemp()
+        self.address = os.path.join(self._folder, "socket")
+        with socket.socket(socket.AF_UNIX) as listener:
+            listener.bind(self.address)
+            listener.listen()
+            self._process = subprocess.Popen(
+                [sys.executable, __file__, str(listener.fileno())],
+                env=dict(env),
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                pass_fds=[listener.fileno()],
+            )
+        atexit.register(self.close)
         assert self._process.stdout is not None
-        asked = {"arguments": list(arguments), "cwd": str(cwd), "env": dict(env)}
-        self._process.stdin.write(json.dumps({**asked, "output": str(output)}) + "\n")
-        self._process.stdin.flush()
-        return int(self._process.stdout.readline())
+        self._process.stdout.readline()
+
+    def close(self) -> None:
+        """End it, as the end of its input would."""
+        atexit.unregister(self.close)
+        self._process.communicate()
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def start(
+        self, arguments: Sequence[str], cwd: Path, env: Mapping[str, str], output: Path
+    ) -> WarmRun:
+        """Start ``python *arguments``; its output and errors go into a file."""
+        with output.open("wb") as written, open(os.devnull, "rb") as nothing:
+            files = [nothing.fileno(), written.fileno(), written.fileno()]
+            return _start(self.address, arguments, str(cwd), env, files)
+
+
+def _start(
+    address: str, arguments: Sequence[str], cwd: str, env: Mapping[str, str], files: Sequence[int]
+) -> WarmRun:
+    connection = socket.socket(socket.AF_UNIX)
+    connection.connect(address)
+    asked = {"arguments": list(arguments), "cwd": cwd, "env": dict(env)}
+    # The three files come with the first byte.
+    socket.send_fds(connection, [b" "], files)
+    connection.sendall(json.dumps(asked).encode() + b"\n")
+    return WarmRun(connection)
 
 
 def can_run(program: Sequence[str], env: Mapping[str, str], warm: Mapping[str, str]) -> bool:
@@ -89,33 +153,81 @@ def warm_process(variables: tuple[tuple[str, str], ...]) -> WarmProcess:
 # --- the process ----------------------------------------------------------------------------------
 
 
-def _serve() -> list[str]:
-    """Fork for every line that comes; returns in the fork, with the arguments of its program."""
+def _serve(listener: socket.socket) -> Sequence[str]:
+    """Fork for every run that is asked for; returns in the fork, with a program's arguments."""
     for module in IMPORTED:
         with suppress(ImportError):
             import_module(module)
-    answers = os.fdopen(os.dup(1), "w")
+    print("ready", flush=True)
     os.dup2(2, 1)
-    for line in sys.stdin:
-        asked = json.loads(line)
-        child = os.fork()
-        if child == 0:
-            answers.close()
-            os.chdir(asked["cwd"])
-            os.environ.clear()
-            os.environ.update(asked["env"])
-            output = os.open(asked["output"], os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
-            nothing = os.open(os.devnull, os.O_RDONLY)
-            for source, target in ((nothing, 0), (output, 1), (output, 2)):
-                os.dup2(source, target)
-            return asked["arguments"]
-        _, status = os.waitpid(child, 0)
-        print(os.waitstatus_to_exitcode(status), file=answers, flush=True)
+    while listener in select.select([listener, sys.stdin], [], [])[0]:
+        connection, _ = listener.accept()
+        if os.fork() == 0:
+            listener.close()
+            if (arguments := _run_in_a_fork(connection)) is not None:
+                return arguments
+            os._exit(0)
+        connection.close()
+        _forget_the_ended()
     sys.exit()
 
 
+def _run_in_a_fork(connection: socket.socket) -> Sequence[str] | None:
+    """Fork; return the arguments in the fork, and tell in the other process what becomes of it."""
+    _, files, *_ = socket.recv_fds(connection, 1, 3)
+    with connection.makefile("r") as lines:
+        asked = json.loads(lines.readline())
+    if (child := os.fork()) == 0:
+        connection.close()
+        for target, source in enumerate(files):
+            os.dup2(source, target)
+            os.close(source)
+        _open_standard_files()
+        _become(asked["cwd"], asked["env"])
+        return asked["arguments"]
+    for each in files:
+        os.close(each)
+    connection.sendall(f"{child}\n".encode())
+    _, status = os.waitpid(child, 0)
+    connection.sendall(f"{os.waitstatus_to_exitcode(status)}\n".encode())
+    return None
+
+
+def _open_standard_files() -> None:
+    """Open input, output and errors as if Python had begun with them: a pipe has no position."""
+    for number, (name, mode) in enumerate((("stdin", "rb"), ("stdout", "wb"), ("stderr", "wb"))):
+        was = getattr(sys, name)
+        file = open(number, mode, buffering=0 if was.write_through else -1, closefd=False)  # noqa: SIM115
+        opened = io.TextIOWrapper(
+            file,
+            encoding=was.encoding,
+            errors=was.errors,
+            line_buffering=was.line_buffering,
+            write_through=was.write_through,
+        )
+        setattr(sys, name, opened)
+        setattr(sys, f"__{name}__", opened)
+
+
+def _become(cwd: str, env: Mapping[str, str]) -> None:
+    """Take the folder and the variables of a run, with the folders where it looks for modules."""
+    before, now = (each.get("PYTHONPATH", "").split(os.pathsep) for each in (os.environ, env))
+    kept = [folder for folder in sys.path[1:] if folder not in before]
+    sys.path[1:] = [*filter(None, now), *kept]
+    os.chdir(cwd)
+    os.environ.clear()
+    os.environ.update(env)
+    tempfile.tempdir = None  # It may be known from an import
+
+
+def _forget_the_ended() -> None:
+    with suppress(ChildProcessError):
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            pass
+
+
 if __name__ == "__main__":
-    program, *rest = _serve()
+    program, *rest = _serve(socket.socket(fileno=int(sys.argv[1])))
     if program == "-m":
         sys.path[0] = ""
         sys.argv = rest
