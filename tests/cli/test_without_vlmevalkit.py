@@ -105,7 +105,7 @@ def _served(servers: ExitStack) -> Way:
 HERE: Mapping[str, Way] = {
     "LocalBaseline": Way("FullImage"),
     "Local": Way("FindIt-Nano"),
-    "LocalCheckpoint": Way(f"mine={NANO}", entry={"served": None, "checkpoint": NANO}),
+    "LocalCheckpoint": Way(f"FindIt-Nano={NANO}", entry={"served": None, "checkpoint": NANO}),
 }
 ON_RAY = Way("FindIt-Nano", ["--executor", "ray", "--replicas", "1"], commands=COMMANDS[1:])
 ELSEWHERE: Mapping[str, Callable[[ExitStack], Way]] = {
