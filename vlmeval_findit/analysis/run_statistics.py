@@ -54,10 +54,14 @@ class SameAnswers(Enum):
 
 
 def is_same_run(run: Run, other: Run) -> bool:
-    """Return whether two runs are one, perhaps under two paths: a link and a copy are."""
+    """Return whether two runs are one, perhaps under two paths: a link and a copy are.
+
+    One file of answers scored in two spaces, or with reviews, is two runs.
+    """
     its, others = run.provenance, other.provenance
     is_one_file = its.predictions_sha256 == others.predictions_sha256
-    return is_one_file and (run.model, run.variant) == (other.model, other.variant)
+    is_one_model = (run.model, run.variant) == (other.model, other.variant)
+    return is_one_file and is_one_model and run.rows == other.rows
 
 
 def same_answers(run: Run, other: Run) -> SameAnswers | None:
