@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import string
 from collections.abc import Callable, Iterator, Sequence
-from functools import lru_cache
 from itertools import accumulate, chain, pairwise, repeat
 from typing import Any, NamedTuple
 
@@ -328,7 +327,6 @@ def _assigned_without_list(groups: _Groups, cost_of: Cost) -> tuple[Indices, Ind
 _PUNCTUATION = str.maketrans("", "", string.punctuation)
 
 
-@lru_cache(10_000)
 def plain_label(label: str) -> str:
     """Normalise a label for comparison: lower case, no ASCII punctuation, single blanks."""
     return " ".join(label.lower().translate(_PUNCTUATION).split())

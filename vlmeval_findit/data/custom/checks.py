@@ -141,6 +141,10 @@ def _check_labels(samples: Samples) -> None:
                 raise AnnotationError(f"{query.where}: {why}")
 
 
+# A set has few classes, which are asked for again and again.
+_plain_class = lru_cache(10_000)(plain_label)
+
+
 def multilabel_problem(labels: Sequence[str]) -> str | None:
     """Say why labels cannot be asked for together; None if they can.
 
@@ -149,7 +153,7 @@ def multilabel_problem(labels: Sequence[str]) -> str | None:
     """
     seen: dict[str, str] = {}
     for label in labels:
-        plain = plain_label(label)
+        plain = _plain_class(label)
         other = seen.setdefault(plain, label)
         if "," in label:
             return f"the label {label!r} has a comma, which separates labels in prompts"
