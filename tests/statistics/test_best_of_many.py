@@ -85,7 +85,6 @@ NAMED: Mapping[str, str] = {
     "analysis/cost_differences.py": "two runs that the user names",
     "analysis/run_errors.py": "the error types of two runs that the user names",
     "analysis/run_statistics.py": "two runs that the user names",
-    "leaderboard/board.py": "neighbours in rank",
     "leaderboard/reported_formats.py": "against a format named with --format",
     "leaderboard/run_tables.py": "datasets of two models that the user names",
     "report/pair_comparison.py": "one pair of runs; the page says that no p-value counts the pairs",
