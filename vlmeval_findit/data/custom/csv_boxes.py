@@ -160,6 +160,8 @@ def read_csv(path: Path, images: Path, options: ReaderOptions | None = None) -> 
     rows = _rows_of_split(listing, collector)
     entries = []
     sizes: dict[tuple[str, ...], Size | None] = {}  # As they are written: most lines have the same
+    # Images that are where they are stated: a further line with the same sides says nothing new.
+    plain: set[tuple[str, tuple[str, ...]]] = set()
     image_at = listing.columns["image"]
     sides_at = [listing.columns[name] for name in SIDES_OF_IMAGES if name in listing.columns]
     for where, cells in rows:
@@ -169,7 +171,11 @@ def read_csv(path: Path, images: Path, options: ReaderOptions | None = None) -> 
         sides = tuple([cells[at] for at in sides_at])
         if sides not in sizes:
             sizes[sides] = _size_of(where, cells, listing)
-        image = collector.image(stated, where, sizes[sides], again=True)
+        image = stated
+        if (stated, sides) not in plain:
+            image = collector.image(stated, where, sizes[sides], again=True)
+            if image == stated:
+                plain.add((stated, sides))
         entries.append((where, cells, image))
     if listing.numbers_are_unnamed and collector.options.form is None:
         if listing.is_named:
@@ -179,7 +185,7 @@ def read_csv(path: Path, images: Path, options: ReaderOptions | None = None) -> 
     corners_of = _corners_of(listing, collector)
     flags = {name: at for name, at in listing.columns.items() if meaning_of_flag(name)}
     for where, cells, image in entries:
-        stated_flags = {name: cells[at] for name, at in flags.items()}
+        stated_flags = {name: cells[at] for name, at in flags.items()} if flags else {}
         _read_box(where, cells, listing, image, collector, corners_of, stated_flags)
         collector.options.progress("lines", 1)
     if listing.sides_are_unnamed:
@@ -374,11 +380,12 @@ def _read_listing(path: Path, encoding: str | None) -> _Listing:
         io.StringIO(rest if stated else text, newline=""), delimiter=separator, strict=True
     )
     skipped = 1 if stated else 0
+    line_of_file = f"{path}, line "
     read = []
     try:
         for cells in lines:
             if any(map(str.strip, cells)):
-                read.append((f"{path}, line {lines.line_num + skipped}", cells))
+                read.append((line_of_file + str(lines.line_num + skipped), cells))
     except csv.Error as error:
         raise AnnotationError(f"{path}, line {lines.line_num + skipped}: {error}") from None
     where = read[0][0] if read else f"{path}, line 1"
