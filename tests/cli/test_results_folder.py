@@ -27,12 +27,19 @@ RULES = [
 ]
 """Variables, a flag, and the folder of the results."""
 
+OF_FOLDERS = ("MMEVAL_ROOT", "LMUData", "PRED_FORMAT")
+OF_THE_HUB = ("HF_HOME", "HF_HUB_CACHE", "HF_ENDPOINT")
+
 
 @pytest.fixture
 def env_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Return the path of the ``.env`` of a VLMEvalKit; its variables end with the test."""
-    for name in ("MMEVAL_ROOT", "PRED_FORMAT", "LMUData"):
+    for name in OF_FOLDERS:
         monkeypatch.setenv(name, os.environ.get(name, ""))
+    for name in (*OF_THE_HUB, "HF_TOKEN"):
+        # Empty is a folder to the hub's library; so what the file sets is taken away by a patch.
+        monkeypatch.setenv(name, "none")
+        monkeypatch.delenv(name)
     folder = tmp_path / "clone" / "vlmeval"
     folder.mkdir(parents=True)
     monkeypatch.setattr("vlmeval_findit.core.vlmevalkit.package_folder", lambda: folder)
@@ -122,9 +129,16 @@ def test_the_file_of_vlmevalkit_names_a_folder(
     check_folder_of_results("Mine", folder, capsys.readouterr().err)
 
 
-@pytest.mark.parametrize("name", ["MMEVAL_ROOT", "LMUData", "PRED_FORMAT"])
+@pytest.mark.parametrize(
+    ("name", "line"),
+    [
+        *((name, "{name}=before is not used: {file} says after") for name in OF_FOLDERS),
+        *((name, "{name}=before is not used: {file} says after") for name in OF_THE_HUB),
+        ("HF_TOKEN", "{name} is not used: {file} has another"),
+    ],
+)
 def test_the_file_overrides_a_variable_and_says_so(
-    name: str, env_file: Path, monkeypatch: pytest.MonkeyPatch
+    name: str, line: str, env_file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(name, "before")
     assert read_env_file() == []
@@ -132,7 +146,7 @@ def test_the_file_overrides_a_variable_and_says_so(
     assert read_env_file() == []
     assert os.environ[name] == "before"
     env_file.write_text(f"{name}=after\nOPENAI_API_KEY=sk\n", encoding="utf-8")
-    assert read_env_file() == [f"{name}=before is not used: {env_file} says after"]
+    assert read_env_file() == [line.format(name=name, file=env_file)]
     assert os.environ[name] == "after"
     assert os.environ.get("OPENAI_API_KEY") != "sk"
     assert read_env_file() == []

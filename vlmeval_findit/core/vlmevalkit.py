@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from .command import install_command
+from .redaction import is_secret_name
 
 
 class RunnerError(ValueError):
@@ -47,11 +48,12 @@ def package_folder() -> Path | None:
 RESULTS_VARIABLE = "MMEVAL_ROOT"
 """The environment variable by which VLMEvalKit's runner overrides its ``--work-dir``."""
 
-_OF_ENV_FILE = (RESULTS_VARIABLE, "LMUData", "PRED_FORMAT")
+_OF_FOLDERS = (RESULTS_VARIABLE, "LMUData", "PRED_FORMAT")
+_OF_THE_HUB = ("HF_TOKEN", "HF_HOME", "HF_HUB_CACHE", "HF_ENDPOINT")
 
 
 def read_env_file() -> list[str]:
-    """Set what VLMEvalKit's ``.env`` says of folders and formats, so that all commands agree.
+    """Set what VLMEvalKit's ``.env`` says of folders, formats and the hub, so that commands agree.
 
     Like VLMEvalKit, when it is imported, the file overrides variables. Keys of services are left
     to VLMEvalKit.
@@ -66,12 +68,15 @@ def read_env_file() -> list[str]:
 
     values = dotenv_values(file)
     lines = []
-    for name in _OF_ENV_FILE:
+    for name in _OF_FOLDERS + _OF_THE_HUB:
         stated, before = values.get(name), os.environ.get(name)
-        if stated and stated != before:
-            os.environ[name] = stated
-            if before:
-                lines.append(f"{name}={before} is not used: {file} says {stated}")
+        if not stated or stated == before:
+            continue
+        os.environ[name] = stated
+        if before and is_secret_name(name):
+            lines.append(f"{name} is not used: {file} has another")
+        elif before:
+            lines.append(f"{name}={before} is not used: {file} says {stated}")
     return lines
 
 
