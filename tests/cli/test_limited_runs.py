@@ -165,6 +165,7 @@ def test_a_sample_of_pictures_needs_its_images_only(images: Path) -> None:
         assert CellBuilder(skip_missing=True).asked(variant, None, sample) == ((0,), (1, 2))
 
 
+@pytest.mark.slow
 @pytest.mark.host
 @pytest.mark.parametrize("spelled", ["flags", "configuration"])
 def test_under_the_other_runner(

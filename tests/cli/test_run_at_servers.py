@@ -81,6 +81,7 @@ def test_a_run_at_a_server_imports_only_what_it_needs(tmp_path: Path) -> None:
     assert {path.name for path in folder.iterdir()} == expected
 
 
+@pytest.mark.slow
 @pytest.mark.host
 def test_it_goes_on_from_a_run_under_vlmevalkit(tmp_path: Path) -> None:
     require_host()

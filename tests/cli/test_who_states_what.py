@@ -343,6 +343,7 @@ def test_bounds_that_only_a_server_knows_may_come_by_variable(
     assert len(server.asked) == asked
 
 
+@pytest.mark.slow
 @pytest.mark.host
 @pytest.mark.parametrize("program", [RUN_FINDIT, STOCK], ids=["ours", "VLMEvalKit's"])
 def test_vlmevalkits_runner_asks_the_same_rule(program: list[str], tmp_path: Path) -> None:

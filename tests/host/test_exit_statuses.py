@@ -107,6 +107,7 @@ def test_failed_calls_and_then_an_incomplete_run(tmp_path: Path) -> None:
                             "--mode eval")  # fmt: skip
 
 
+@pytest.mark.slow
 def test_a_spending_limit_ends_upstreams_runner_with_a_sentence(lmu: Path, tmp_path: Path) -> None:
     settings = {"prices": [10, 50], "max_usd": 0.05}
     with ChatServer(in_turn(completion("[]", usage={"cost": 0.02}))) as server:
