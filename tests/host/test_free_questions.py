@@ -202,7 +202,7 @@ def test_local_models_answer_any_question(
     checkpoint = str(build(family, tmp_path / "tiny"))
     model = FindItLocalModel(family, checkpoint, max_new_tokens=4)
     encoded = []
-    encoder = model._runner._loaded.encoder
+    encoder = model._client.runner._loaded.encoder
     chat = encoder.chat
     monkeypatch.setattr(encoder, "chat", lambda m: encoded.append(m) or chat(m))
     for name, (message, expected) in messages(images).items():
