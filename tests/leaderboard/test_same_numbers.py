@@ -13,6 +13,9 @@ from vlmeval_findit.report import panels_of
 
 Key = tuple[str, str, str, str]
 
+OF_SOME = {"curves", "compare_command", "compare_in_python"}
+"""Readers that say nothing of a folder without a training, or without two runs of a column."""
+
 
 @pytest.mark.parametrize("seed", range(3))
 def test_numbers_of_one_name_are_equal(
@@ -51,7 +54,7 @@ def _check(seed: int, folder: Path, patch: pytest.MonkeyPatch) -> None:
                 most = 0.5 * 10.0**-each.digits + 0.5e-4 + 1e-9
                 if abs(known - each.value) > most:
                     wrong.append(f"{reader.__name__}: {each}, but formats.csv has {known}")
-        assert seen or reader.__name__ == "curves", f"{reader.__name__} states no known number"
+        assert seen or reader.__name__ in OF_SOME, f"{reader.__name__} states no known number"
     assert not wrong
 
 

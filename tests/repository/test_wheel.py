@@ -246,7 +246,9 @@ def test_custom_data_from_annotations_to_a_report(light: FreshVenv) -> None:
 @pytest.mark.parametrize(
     ("command", "extra"),
     [
-        ("--data FindIt_Scenes_mini_xyxy_json --model FindIt-Nano --limit 1", "run"),
+        ("--data FindIt_Scenes_mini_xyxy_json --model FindIt-Nano --limit 1", "local"),
+        ("--data FindIt_Scenes_mini_xyxy_json --model FindIt-Nano --mode infer", "run"),
+        ("--data MMStar --model FullImage", "run"),
         ("search --model FindIt-Nano --data Scenes_mini --limit 1", "local"),
         ("demo", "demo"),
     ],

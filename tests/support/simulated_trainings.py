@@ -22,7 +22,8 @@ class SimulatedRun:
 
     benchmark = SimpleNamespace(headline_counting_failures=_F1, metrics=[_F1])
 
-    def __init__(self, estimated: Estimate) -> None:
+    def __init__(self, model: str, estimated: Estimate) -> None:
+        self.model = model
         self.estimated = estimated
 
 
@@ -44,14 +45,15 @@ def claims_of(
     correlation of the hits of a picture.
     """
     hard = rng.random((pictures, 2))
-    runs: dict[int, Any] = {}
+    checkpoints = []
     false = right = 0
     for step, rate in enumerate(rates, 1):
         sums = sums_of(rng, pictures, rate, hard, alike)
         by_name = {name: sums[:, at] for at, name in enumerate(SUMS)}
         of_pictures = ClusteredSums(names(pictures), np.arange(pictures), by_name, {})
-        runs[step] = SimulatedRun(estimate_metrics((_F1,), of_pictures))
-        curve = learning_curve._curve("training", runs)
+        run: Any = SimulatedRun(f"training-{step}", estimate_metrics((_F1,), of_pictures))
+        checkpoints.append(learning_curve._Checkpoint("training", step, run))
+        curve = learning_curve._curve(checkpoints, curves=1)
         best = rates[curve.best.step - 1]
         worse = [rates[at - 1] for at in _claimed(curve)]
         false += sum(rate >= best for rate in worse)
@@ -71,4 +73,3 @@ def simulated_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let learning curves be made of :class:`SimulatedRun`, without intervals of their values."""
     monkeypatch.setattr(learning_curve, "metric_intervals", lambda _: {_F1.name: None})
     monkeypatch.setattr(learning_curve, "estimate_run", lambda run, _: run.estimated)
-    monkeypatch.setattr(learning_curve, "check_comparable", lambda *_: None)
