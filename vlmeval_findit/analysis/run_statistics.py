@@ -61,7 +61,7 @@ def is_same_run(run: Run, other: Run) -> bool:
     its, others = run.provenance, other.provenance
     is_one_file = its.predictions_sha256 == others.predictions_sha256
     is_one_model = (run.model, run.variant) == (other.model, other.variant)
-    return is_one_file and is_one_model and run.rows == other.rows
+    return is_one_file and is_one_model and run.sums == other.sums
 
 
 def same_answers(run: Run, other: Run) -> SameAnswers | None:
