@@ -14,6 +14,7 @@ import subprocess
 import sys
 from operator import itemgetter
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import pytest
@@ -23,8 +24,8 @@ FEW, SIZES = 300, (25_000, 200_000)
 ROUNDS = 5
 MOST = 6.0
 """How many times pycocotools' processor time an import may take, its look at images apart."""
-NOT_LINEAR = 1.5
-"""How many times as long a box of many may take as a box of few."""
+NOT_LINEAR = 1.3
+"""How much larger that may be of many boxes than of few: what pycocotools does is linear."""
 
 OURS = """
 import json, sys, time
@@ -113,12 +114,18 @@ def measured(script: str, file: Path, small: Path, home: Path) -> dict[str, Any]
     return found
 
 
+def median_ratio(ours: list[dict[str, Any]], theirs: list[dict[str, Any]], key: str) -> float:
+    """Return the median over the turns: the two of a turn ran at the same load."""
+    ratios = [one[key] / other["all"] for one, other in zip(ours, theirs, strict=True)]
+    return round(median(ratios), 1)
+
+
 @pytest.mark.parametrize("name", ["coco.json", "boxes.csv"])
 def test_an_import_takes_its_time_of_pycocotools_and_stays_linear(
     benchmark, tmp_path: Path, name: str
 ) -> None:
     pytest.importorskip("pycocotools.coco")
-    seconds = {}
+    times = {}
     small = tmp_path / "small" / name
     write_boxes(small.parent, FEW // 3)
     for count in (FEW,) if benchmark.disabled else SIZES:
@@ -132,9 +139,9 @@ def test_an_import_takes_its_time_of_pycocotools_and_stays_linear(
             all_ours.append(measured(OURS, folder / name, small, home))
         theirs = min(all_theirs, key=itemgetter("all"))
         ours = min(all_ours, key=itemgetter("all"))
-        seconds[count] = ours["all"] / count
-        ratios = {key: round(ours[key] / theirs["all"], 1) for key in ("read", "all")}
+        ratios = {key: median_ratio(all_ours, all_theirs, key) for key in ("read", "all")}
         print(name, count, {"ours": ours, "pycocotools": theirs, "times": ratios})
+        times[count] = ratios["all"]
         assert benchmark.disabled or ratios["all"] <= MOST
-    assert benchmark.disabled or seconds[SIZES[1]] <= NOT_LINEAR * seconds[SIZES[0]]
+    assert benchmark.disabled or times[SIZES[1]] <= NOT_LINEAR * times[SIZES[0]]
     benchmark(lambda: None)
