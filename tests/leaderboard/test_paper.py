@@ -16,6 +16,7 @@ from vlmeval_findit.cli import main
 from vlmeval_findit.leaderboard import (
     Board,
     Field,
+    FieldType,
     PaperStyle,
     Table,
     as_latex,
@@ -23,7 +24,6 @@ from vlmeval_findit.leaderboard import (
     asked_with,
     make_board,
     to_booktabs,
-    value_column,
 )
 from vlmeval_findit.scoring import Run
 
@@ -87,7 +87,11 @@ def test_booktabs_needs_no_other_package(runs: list[Run]) -> None:
 
 def test_long_names_of_columns_do_not_widen_a_table() -> None:
     """Six families of FindIt leave the page by 5 cm where each has its name on one line."""
-    table = Table("F1@0.5", [Field("the model"), value_column("Detection in video")], [["A", 97.4]])
+    table = Table(
+        "F1@0.5",
+        [Field("the model"), Field("Detection in video", FieldType.VALUE, interval=True)],
+        [["A", 97.4]],
+    )
     latex = to_booktabs(table)
     assert r"the model & \shortstack[r]{Detection\\in\\video} \\" in latex
 

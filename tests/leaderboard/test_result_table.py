@@ -17,7 +17,6 @@ from vlmeval_findit.leaderboard import (
     Note,
     Table,
     TableCell,
-    count_column,
     markdown_page,
     text_of,
     to_csv,
@@ -26,7 +25,6 @@ from vlmeval_findit.leaderboard import (
     to_latex,
     to_markdown,
     to_terminal,
-    value_column,
     write_sheets,
 )
 from vlmeval_findit.statistics import Interval
@@ -37,10 +35,10 @@ TABLE = Table(
     [
         Field("rank", FieldType.RANK),
         Field("model"),
-        value_column("Overall", "mean of 2", is_mean=True),
+        Field("Overall", FieldType.VALUE, "mean of 2", interval=True, is_mean=True),
         Field("A - B", FieldType.DIFFERENCE, interval=True),
         Field("p", FieldType.P),
-        count_column("queries"),
+        Field("queries", FieldType.COUNT),
     ],
     [
         [TableCell(1), "A<b>", TableCell(61.25, Interval(52.0, 70.1), best=True), 1.5, 4e-4, 1200],
@@ -137,7 +135,9 @@ def test_html_escapes_names() -> None:
 @pytest.mark.parametrize("width", [40, 60, 80, 200])
 def test_a_terminal_cuts_no_value(width: int) -> None:
     # Without names there is nothing to shorten, however narrow.
-    assert list(to_terminal(Table("", [value_column("Overall")], [[61.25]]), 3))
+    assert list(
+        to_terminal(Table("", [Field("Overall", FieldType.VALUE, interval=True)], [[61.25]]), 3)
+    )
     long = Table("", TABLE.fields, [[1, "name" * 20, *TABLE.rows[0][2:]], *TABLE.rows])
     out = Console(width=width, file=StringIO(), record=True)
     for part in to_terminal(long, width):
@@ -156,7 +156,9 @@ def test_no_two_models_have_one_name_in_a_terminal(width: int) -> None:
         for rate in (1, 2)
         for step in (1, 2)
     ]
-    fields = [Field("dataset"), Field("model"), *map(value_column, ("F1@0.5", "mIoU"))]
+    names = ("F1@0.5", "mIoU")
+    fields = [Field("dataset"), Field("model")]
+    fields += [Field(name, FieldType.VALUE, interval=True) for name in names]
     rows = [["FindIt_Scenes_mini_xyxy_json", model, 5.2, 7.2] for model in models]
     for part in to_terminal(Table("", fields, rows), width):
         shown = [str(cell) for cell in part.columns[1].cells]
@@ -167,13 +169,17 @@ def test_no_two_models_have_one_name_in_a_terminal(width: int) -> None:
     ("number", "text"), [(8, "8"), (8.0, "8"), (1200.0, "1,200"), (8 / 3, "2.7"), (-0.25, "-0.2")]
 )
 def test_weighted_counts_have_one_decimal(number: float, text: str) -> None:
-    (row,) = Table("", [count_column("events")], [[number]]).cells()
+    (row,) = Table("", [Field("events", FieldType.COUNT)], [[number]]).cells()
     assert [text_of(field, cell) for field, cell in row] == [text]
 
 
 def test_a_second_column_of_one_name_loses_nothing() -> None:
     """Columns of models have the names that users gave them."""
-    fields = [Field("dataset"), value_column("dataset"), value_column("dataset low")]
+    fields = [
+        Field("dataset"),
+        Field("dataset", FieldType.VALUE, interval=True),
+        Field("dataset low", FieldType.VALUE, interval=True),
+    ]
     table = Table("", fields, [["Pascal", TableCell(5.0, Interval(4.0, 6.0)), 7.0]])
     (row,) = table.records()
     assert list(row) == table.header

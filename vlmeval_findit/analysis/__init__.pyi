@@ -43,6 +43,7 @@ from .run_errors import (
 from .run_calibration import (
     APValue as APValue,
     CalibrationResult as CalibrationResult,
+    DefinitionResult as DefinitionResult,
     measure_calibration as measure_calibration,
 )
 

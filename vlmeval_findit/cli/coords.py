@@ -29,7 +29,17 @@ from ..coords import (
     replies_of_run,
 )
 from ..core import as_called, printable
-from ..leaderboard import Field, FieldType, FieldValue, Table, TableCell, text_of, to_json
+from ..leaderboard import (
+    Column,
+    Field,
+    FieldType,
+    Table,
+    TableCell,
+    plain_value_column,
+    table_of,
+    text_of,
+    to_json,
+)
 from ..models import check_stated
 from ..protocol import Predictions, settings_from
 from ..scoring import open_predictions, open_score, prediction_files, score_command
@@ -201,13 +211,20 @@ def conventions_table(
     lines: Sequence[ConventionMetrics], declared: Convention, names: Sequence[str] = _METRICS
 ) -> Table:
     """Make a table with a row for each convention: the metrics if answers are read in it."""
-    rows: list[list[FieldValue]] = []
-    for convention, values in lines:
-        mark = " (declared)" if convention.name == declared.name else ""
-        read_as = f"{convention.description}{mark}"
-        rows.append([convention.name, read_as, *(values[metric] for metric in names)])
-    metrics = [Field(name, FieldType.VALUE) for name in names]
-    return Table("Conventions", [Field("convention"), Field(READ_AS), *metrics], rows)
+
+    def read_as(line: ConventionMetrics) -> str:
+        mark = " (declared)" if line.convention.name == declared.name else ""
+        return f"{line.convention.description}{mark}"
+
+    def value_of(metric: str) -> Column[ConventionMetrics]:
+        return plain_value_column(metric, lambda line: line.metric_values[metric])
+
+    columns: list[Column[ConventionMetrics]] = [
+        Column("convention", lambda line: line.convention.name),
+        Column(READ_AS, read_as),
+        *map(value_of, names),
+    ]
+    return table_of("Conventions", columns, lines)
 
 
 def _details(check: CoordinateCheck) -> Iterator[str]:

@@ -26,11 +26,12 @@ from ..engine import StoppedError, cancelled_by_signals
 from ..leaderboard import (
     OVERALL,
     Board,
-    Field,
-    FieldType,
-    FieldValue,
+    Column,
     Table,
+    TableCell,
+    plain_value_column,
     signs_of,
+    table_of,
     tested_cell,
     value_column,
     write_board,
@@ -205,13 +206,15 @@ def _best(results: Sequence[CellResult], model: str) -> CellResult:
 
 
 def _print_scores(results: Sequence[CellResult]) -> None:
-    metrics = ("F1@0.5", "mIoU", "Adherence")
-    fields = [Field("model"), Field("format"), *(Field(name, FieldType.VALUE) for name in metrics)]
-    rows = [
-        [each.model, each.variant.format, *(each.metric_values[name] for name in metrics)]
-        for each in results
+    def value_of(metric: str) -> Column[CellResult]:
+        return plain_value_column(metric, lambda each: each.metric_values[metric])
+
+    columns: list[Column[CellResult]] = [
+        Column("model", lambda each: each.model),
+        Column("format", lambda each: each.variant.format),
+        *map(value_of, ("F1@0.5", "mIoU", "Adherence")),
     ]
-    print_table(Table("Scores", fields, rows), "demo.log")
+    print_table(table_of("Scores", columns, results), "demo.log")
 
 
 def _print_order(demo: Demonstration, result: CellResult) -> None:
@@ -250,12 +253,16 @@ def _check(
 
 
 def _families(board: Board) -> Table:
-    rows: list[list[FieldValue]] = []
-    for name in [*(mean.name for mean in board.means if mean.name != OVERALL), OVERALL]:
-        entries = [board.cells[model, name].entries[board.headline.name] for model in board.models]
-        rows.append([name, *map(tested_cell, entries)])
-    fields = [Field(""), *map(value_column, board.models)]
-    return Table("Leaderboard", fields, rows, signs=signs_of(board))
+
+    def of_model(model: str) -> Column[str]:
+        def cell(mean: str) -> TableCell:
+            return tested_cell(board.cells[model, mean].entries[board.headline.name])
+
+        return value_column(model, cell)
+
+    columns: list[Column[str]] = [Column("", str), *map(of_model, board.models)]
+    means = [mean.name for mean in board.means if mean.name != OVERALL]
+    return table_of("Leaderboard", columns, [*means, OVERALL], signs=signs_of(board))
 
 
 def _of_each(board: Board, dataset: str) -> str:

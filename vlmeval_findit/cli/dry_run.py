@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from functools import reduce
+from operator import attrgetter
 from typing import TypeVar
 
 from rich.console import Console
@@ -12,11 +13,11 @@ from rich.progress import Progress
 
 from ..core import counted
 from ..engine import Cell, Deployment, InVLMEvalKit
-from ..leaderboard import Field, Table
-from ..leaderboard import count_column as number_of
+from ..leaderboard import Column, count_column, table_of
 from ..models import PRICES_AS_OF, ChatModel, Load, ModelOptions, tiers_in
 from ..sweeps import (
     DryRun,
+    GroupCounts,
     JournalOf,
     Sweep,
     Track,
@@ -48,8 +49,9 @@ def of_sweep(sweep: Sweep, options: ModelOptions, journal_of: JournalOf | None =
     with _bars() as track:
         dry = count_calls(groups, journal_of or (lambda cell: sweep.journal), track)
     numbers = ("cells", "queries", "images", "calls", "finished")
-    rows = [[each.name, *(getattr(each, number) for number in numbers)] for each in dry.counts]
-    print_table(Table("Calls", [Field("model"), *map(number_of, numbers)], rows), _REST)
+    columns: list[Column[GroupCounts]] = [Column("model", lambda each: each.name)]
+    columns += [count_column(number, attrgetter(number)) for number in numbers]
+    print_table(table_of("Calls", columns, dry.counts), _REST)
     loads = [(each.name, each.load) for each in dry.counts if each.load is not None]
     print_lines([f"{name} over HTTP: {_line(load)}" for name, load in loads], _REST)
     chats = [(each.name, each.chat) for each in groups if each.chat is not None]

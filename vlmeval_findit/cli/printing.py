@@ -10,7 +10,16 @@ from typing import TYPE_CHECKING, Any
 
 from ..benchmarks import benchmark_of
 from ..core import EXIT_LIMIT_REACHED, atomic_write, printable
-from ..leaderboard import IN_A_TERMINAL, Field, FieldType, Table, legend_of, to_terminal
+from ..leaderboard import (
+    IN_A_TERMINAL,
+    Column,
+    Table,
+    count_column,
+    legend_of,
+    plain_value_column,
+    table_of,
+    to_terminal,
+)
 from ..models import Budget
 from .command_base import say
 
@@ -103,19 +112,22 @@ def print_rows(rows: Iterable[Mapping[str, Any]]) -> None:
     for rows_of_benchmark in by_benchmark.values():
         metrics = benchmark_of(rows_of_benchmark[0]["dataset"]).metrics
         names = [metric.name for metric in metrics if metric.in_short_tables]
-        fields = [*map(Field, ("dataset", "model")), *(Field(n, FieldType.VALUE) for n in names)]
-        fields += [Field("scored", FieldType.COUNT), Field("failed", FieldType.COUNT)]
-        cells = [
-            [
-                f"{row['dataset']} {row.get('column', '')}".rstrip(),
-                row["model"],
-                *(None if row[name] in (None, "") else float(row[name]) for name in names),
-                f"{row['scored']}/{row['rows']}",
-                str(row["failed calls"]),
-            ]
-            for row in rows_of_benchmark
+        columns: list[Column[Mapping[str, Any]]] = [
+            Column("dataset", lambda row: f"{row['dataset']} {row.get('column', '')}".rstrip()),
+            Column("model", lambda row: row["model"]),
+            *map(_value_of_row, names),
+            count_column("scored", lambda row: f"{row['scored']}/{row['rows']}"),
+            count_column("failed", lambda row: str(row["failed calls"])),
         ]
-        print_table(Table("Scores", fields, cells), "the …_score.csv of every run")
+        table = table_of("Scores", columns, rows_of_benchmark)
+        print_table(table, "the …_score.csv of every run")
+
+
+def _value_of_row(name: str) -> Column[Mapping[str, Any]]:
+    def value(row: Mapping[str, Any]) -> float | None:
+        return None if row[name] in (None, "") else float(row[name])
+
+    return plain_value_column(name, value)
 
 
 def write_json(path: Path, value: object) -> None:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 import shlex
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..benchmarks.findit import ScoredReply
 from ..boxes import NO_RECTANGLE, AnswerKind, Space
@@ -23,7 +24,7 @@ from ..coords import (
 )
 from ..core import as_called, printable
 from ..data import PROBE_SCENE_COUNT
-from ..leaderboard import Field, FieldType, FieldValue, Note, Table
+from ..leaderboard import Column, FieldType, Note, Table, count_column, table_of
 from .command_base import say
 from .coords import folded, scale_and_offset, some_described
 from .printing import print_folded, print_table
@@ -121,21 +122,37 @@ def _counts(report: ProbeReport) -> Iterator[str]:
 def _sizes_table(report: ProbeReport) -> Table:
     """Make a table with a row for each image size: number / true pixel, and the IoU."""
     result = report.result
-    columns = {"got": "ratio"}
-    columns |= {"declared": "declared"} if result.declared is not None else {}
-    columns |= {"named": "named"} if result.named not in (None, result.declared) else {}
-    rows: list[list[FieldValue]] = []
-    for size in report.sizes:
-        numbers = [*(x for name in columns.values() for x in getattr(size, name)), size.iou]
-        known = [None if np.isnan(number) else float(number) for number in numbers]
-        rows.append([f"{size.width}x{size.height}", size.boxes, *known])
-    fields = [
-        Field("image"),
-        Field("boxes", FieldType.COUNT),
-        *(Field(f"{name} {axis}", FieldType.RATIO) for name in columns for axis in "xy"),
-        Field("IoU", FieldType.PROBABILITY),
+    ratios: list[Column[SizeGroup]] = [*_ratio_columns("got", lambda size: size.ratio)]
+    if result.declared is not None:
+        ratios += _ratio_columns("declared", lambda size: size.declared)
+    if result.named not in (None, result.declared):
+        ratios += _ratio_columns("named", lambda size: size.named)
+    columns: list[Column[SizeGroup]] = [
+        Column("image", lambda size: f"{size.width}x{size.height}"),
+        count_column("boxes", lambda size: size.boxes),
+        *ratios,
+        Column("IoU", lambda size: _known(size.iou), FieldType.PROBABILITY),
     ]
-    return Table("Sizes", fields, rows, [Note("", ["x, y: number / true pixel; medians"])])
+    notes = [Note("", ["x, y: number / true pixel; medians"])]
+    return table_of("Sizes", columns, report.sizes, notes)
+
+
+def _ratio_columns(
+    name: str, pair: Callable[[SizeGroup], NDArray[np.float64] | None]
+) -> list[Column[SizeGroup]]:
+    """Return the columns of a number across and down over the true pixel."""
+    return [
+        Column(f"{name} x", lambda size: _at(pair(size), 0), FieldType.RATIO),
+        Column(f"{name} y", lambda size: _at(pair(size), 1), FieldType.RATIO),
+    ]
+
+
+def _at(pair: NDArray[np.float64] | None, place: int) -> float | None:
+    return None if pair is None else _known(pair[place])
+
+
+def _known(number: float) -> float | None:
+    return None if np.isnan(number) else float(number)
 
 
 def _verdict(report: ProbeReport) -> str:

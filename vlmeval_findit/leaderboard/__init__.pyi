@@ -49,12 +49,19 @@ from .result_table import (
     FieldType as FieldType,
     Note as Note,
     Field as Field,
-    count_column as count_column,
-    value_column as value_column,
     TableCell as TableCell,
     FieldValue as FieldValue,
     Table as Table,
     text_of as text_of,
+)
+
+from .columns import (
+    Column as Column,
+    count_column as count_column,
+    value_column as value_column,
+    plain_value_column as plain_value_column,
+    amount_column as amount_column,
+    table_of as table_of,
 )
 
 from .board_tables import (

@@ -21,8 +21,9 @@ from .. import __version__
 from ..benchmarks.vpbench import STAGE_2, MarkChoice, VPBenchVariant
 from ..marks import COLOURS, Shape
 from ..scoring import Run
+from .columns import Column, plain_value_column, table_of
 from .comparable import ExcludedRun, by_model, group_by, group_comparable
-from .result_table import Field, FieldType, FieldValue, Table
+from .result_table import Table
 
 AT_LEAST = 20  # Questions that a shape or a colour needs to be compared
 
@@ -100,13 +101,13 @@ class BestMarks:
     @property
     def table(self) -> Table:
         """A row for each model: its best mark, and the accuracy of every shape and colour."""
-        names = (*MARK_SHAPES, *COLOURS)
-        rows: list[list[FieldValue]] = []
-        for each in self.models:
-            values = {name: mark.accuracy for name, mark in each.accuracies.items()}
-            rows.append([each.model, each.best.name, *map(values.get, names)])
-        fields = [Field("model"), Field("best"), *(Field(name, FieldType.VALUE) for name in names)]
-        return Table("Accuracy by mark in percent, failed calls as wrong", fields, rows)
+        columns: list[Column[ModelMarks]] = [
+            Column("model", lambda marks: marks.model),
+            Column("best", lambda marks: marks.best.name),
+            *map(_accuracy_column, (*MARK_SHAPES, *COLOURS)),
+        ]
+        title = "Accuracy by mark in percent, failed calls as wrong"
+        return table_of(title, columns, self.models)
 
     def values(self) -> dict[str, Any]:
         """Return the content of ``VPBench_best_marks.json``."""
@@ -117,6 +118,14 @@ class BestMarks:
             "models": {each.model: each.values() for each in self.models},
             "good": {"shapes": self.good(MARK_SHAPES), "colours": self.good(COLOURS)},
         }
+
+
+def _accuracy_column(name: str) -> Column[ModelMarks]:
+    def accuracy(marks: ModelMarks) -> float | None:
+        known = marks.accuracies.get(name)
+        return None if known is None else known.accuracy
+
+    return plain_value_column(name, accuracy)
 
 
 def find_best_marks(runs: Iterable[Run], at_least: int = AT_LEAST) -> BestMarks:

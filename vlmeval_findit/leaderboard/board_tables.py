@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,22 +14,22 @@ from ..core import counted
 from ..protocol import Metric, Ratio, SumKey, slice_weights
 from ..scoring import Run
 from ..statistics import Difference, clustered_sums, metric_intervals, slice_intervals
-from .board import OVERALL, Board, RankedValue
-from .comparable import group_by
-from .cost_tables import cell_costs, cost_cells, cost_fields
+from .board import OVERALL, Board, BoardCell, RankedValue
+from .columns import (
+    Column,
+    count_column,
+    difference_column,
+    p_column,
+    plain_value_column,
+    table_of,
+    value_column,
+)
+from .comparable import ExcludedRun, group_by
+from .cost_tables import RUN_COSTS, cell_costs
 from .legends import VOTED, elsewhere_column
 from .notes import format_note, formats_tried, formats_used, notes_of, signs_of
 from .reported_formats import FormatRow
-from .result_table import (
-    Field,
-    FieldType,
-    FieldValue,
-    Note,
-    Table,
-    TableCell,
-    count_column,
-    value_column,
-)
+from .result_table import FieldType, Note, Table, TableCell
 
 # --- for people -----------------------------------------------------------------------------------
 
@@ -44,83 +45,85 @@ def metric_table(
         names: means and datasets, in the order of :meth:`.Board.names` (None: all).
         formats: whether each model has its reported formats beside it, where they have names.
     """
-    names = board.names() if names is None else names
-    rows: list[list[FieldValue]] = []
     ranks = {model: _rank_cell(board, model, metric) for model in board.models}
-    first = _FirstCells(board, formats)
-    for model in sorted(ranks, key=lambda model: _place(ranks[model])):
-        row = first.of_model(ranks[model], model)
-        for name in names:
-            row += _cells(board, board.entry(model, name, metric))
-        rows.append(row)
-    published = _published_rows(board, metric, names, first)
-    fields = first.fields
-    datasets = {dataset.name: dataset for dataset in board.datasets}
-    means = {mean.name: mean for mean in board.means}
-    for name in names:
-        if name in means:
-            fields += _fields(board, name, f"mean of {len(means[name].datasets)}", is_mean=True)
-        else:
-            dataset = datasets[name]
-            fields += _fields(board, name, f"{dataset.family}, {dataset.queries} queries")
-    title = next(each.title for each in board.metrics if each.name == metric)
-    notes = notes_of(board, only_reported=True)
-    rows += published
-    return Table(title, fields, rows, notes, quoted=len(published), signs=signs_of(board))
+    columns = _first_columns(board, ranks, formats)
+    for name in board.names() if names is None else names:
+        columns += _place_columns(board, name, metric)
+    return table_of(
+        next(each.title for each in board.metrics if each.name == metric),
+        columns,
+        sorted(ranks, key=lambda model: _place(ranks[model])),
+        notes_of(board, only_reported=True),
+        signs_of(board),
+        _published_rows(board, metric),
+    )
 
 
-def _published_rows(
-    board: Board, metric: str, names: Sequence[str], first: _FirstCells
-) -> list[list[FieldValue]]:
-    """Make a row for each model and publication that has the metric."""
+@dataclass(frozen=True, slots=True)
+class _PublishedRow:
+    """What a publication says of a model: the format that it tells, a metric's values."""
+
+    model: str
+    format: str
+    values: Mapping[str, float]  # By dataset
+
+
+def _published_rows(board: Board, metric: str) -> list[_PublishedRow]:
+    """Return a row for each model and publication that has the metric."""
     known = (each for each in board.published if metric in each.values)
     rows = []
     for (model, _), group in group_by(known, lambda each: (each.model, each.where)).items():
-        row = first.of_published(model, ", ".join(dict.fromkeys(each.format for each in group)))
+        formats = dict.fromkeys(each.format for each in group)
         values = {each.dataset: each.values[metric] for each in group}
-        for name in names:
-            row += [values.get(name), None] if board.elsewhere else [values.get(name)]
-        rows.append(row)
+        rows.append(_PublishedRow(model, ", ".join(formats), values))
     return rows
 
 
-class _FirstCells:
-    """The first columns of a table of models: rank, model, its formats, and how many were tried.
+def _first_columns(
+    board: Board, ranks: Mapping[str, TableCell], formats: bool
+) -> list[Column[str]]:
+    """Return the first columns of a table of models: rank, model, its formats, how many were tried.
 
     Args:
         board: the leaderboard.
+        ranks: of its models.
         formats: whether there is a column of formats, where they have names.
     """
+    columns: list[Column[str]] = [
+        Column("rank", ranks.__getitem__, FieldType.RANK, published=lambda row: "published"),
+        Column("model", str, published=lambda row: row.model),
+    ]
+    reported = reported_formats(board) if formats else {}
+    if reported:
+        columns.append(
+            Column(
+                "format",
+                lambda model: reported.get(model, ""),
+                published=lambda row: row.format,
+            )
+        )
+    tried = formats_tried(board)
+    if tried:
+        columns.append(count_column("formats tried", tried.__getitem__, published=lambda row: ""))
+    return columns
 
-    def __init__(self, board: Board, formats: bool) -> None:
-        self._formats = reported_formats(board) if formats else {}
-        self._tried = formats_tried(board)
 
-    @property
-    def fields(self) -> list[Field]:
-        fields = [Field("rank", FieldType.RANK), Field("model")]
-        if self._formats:
-            fields.append(Field("format"))
-        if self._tried:
-            fields.append(count_column("formats tried"))
-        return fields
-
-    def of_model(self, rank: TableCell, model: str) -> list[FieldValue]:
-        cells: list[FieldValue] = [rank, model]
-        if self._formats:
-            cells.append(self._formats.get(model, ""))
-        if self._tried:
-            cells.append(self._tried[model])
-        return cells
-
-    def of_published(self, model: str, told: str) -> list[FieldValue]:
-        """Return the cells of a published row, whose format is the one that its source tells."""
-        cells: list[FieldValue] = ["published", model]
-        if self._formats:
-            cells.append(told)
-        if self._tried:
-            cells.append("")
-        return cells
+def _place_columns(board: Board, name: str, metric: str) -> list[Column[str]]:
+    """Return the columns of a mean or dataset in a table of a metric."""
+    mean = next((each for each in board.means if each.name == name), None)
+    if mean is not None:
+        note = f"mean of {len(mean.datasets)}"
+    else:
+        dataset = next(each for each in board.datasets if each.name == name)
+        note = f"{dataset.family}, {dataset.queries} queries"
+    return _value_columns(
+        board,
+        name,
+        lambda model: board.entry(model, name, metric),
+        note,
+        is_mean=mean is not None,
+        published=lambda row: row.values.get(name),
+    )
 
 
 def reported_formats(board: Board) -> dict[str, str]:
@@ -146,26 +149,36 @@ def _rank_cell(board: Board, model: str, metric: str) -> TableCell:
     return TableCell(entry.rank, sign=entry.mark)
 
 
-def _fields(board: Board, name: str, note: str = "", is_mean: bool = False) -> list[Field]:
-    """Return the column of a mean, dataset or metric; where formats were chosen, two.
+def _value_columns(
+    board: Board,
+    name: str,
+    entry: Callable[[str], RankedValue | None],
+    note: str = "",
+    is_mean: bool = False,
+    published: Callable[[Any], float | None] = lambda row: None,
+) -> list[Column[str]]:
+    """Return the column of a mean, dataset or metric of models; where formats were chosen, two.
 
     The second has what is ranked and tested, and all intervals.
     """
-    if not board.elsewhere:
-        return [value_column(name, note, is_mean)]
-    as_reported = Field(name, FieldType.VALUE, note, is_mean=is_mean)
-    tested = value_column(elsewhere_column(name), is_mean=is_mean)
-    return [replace(field, folded=True) for field in (as_reported, tested)]
 
+    def tested(model: str) -> TableCell:
+        known = entry(model)
+        return TableCell() if known is None else tested_cell(known)
 
-def _cells(board: Board, entry: RankedValue | None) -> list[FieldValue]:
-    """Return the cells of :func:`_fields`."""
-    if entry is None:
-        return [TableCell(), TableCell()] if board.elsewhere else [TableCell()]
-    tested = tested_cell(entry)
+    def as_reported(model: str) -> TableCell:
+        known = entry(model)
+        if known is None:
+            return TableCell()
+        return TableCell(known.value, sign=VOTED if known.voted else "")
+
     if not board.elsewhere:
-        return [tested]
-    return [TableCell(entry.value, sign=VOTED if entry.voted else ""), tested]
+        return [value_column(name, tested, note=note, is_mean=is_mean, published=published)]
+    columns: list[Column[str]] = [
+        plain_value_column(name, as_reported, note=note, published=published),
+        value_column(elsewhere_column(name), tested),
+    ]
+    return [replace(column, is_mean=is_mean, folded=True) for column in columns]
 
 
 def tested_cell(entry: RankedValue) -> TableCell:
@@ -177,31 +190,31 @@ def tested_cell(entry: RankedValue) -> TableCell:
 
 def overall_table(board: Board, formats: bool = False) -> Table:
     """Make the table of all metrics, each a mean over all datasets; ``formats`` as above."""
-    names = [metric.name for metric in board.shown]
+    metrics = board.shown
     counted = board.counted_datasets
-    first = _FirstCells(board, formats)
-    rows: list[list[FieldValue]] = []
     on_datasets = (cell for cell in board.ordered_cells() if cell.dataset in counted)
-    for model, cells in group_by(on_datasets, lambda cell: cell.model).items():
-        row = first.of_model(_rank_cell(board, model, names[0]), model)
-        for name in names:
-            row += _cells(board, board.entry(model, OVERALL, name))
-        row += [sum(cell.queries for cell in cells), sum(cell.failures for cell in cells)]
-        row.append(f"{len(cells)}/{len(counted)}")
-        rows.append(row)
-    fields = first.fields
-    for metric in board.shown:
-        fields += _fields(board, metric.title)
-    fields += [count_column("queries"), count_column("failed calls"), Field("datasets")]
-    notes = notes_of(board, only_reported=True)
-    return Table("Overall", fields, rows, notes, signs=signs_of(board))
+    cells = group_by(on_datasets, lambda cell: cell.model)
+    ranks = {model: _rank_cell(board, model, metrics[0].name) for model in cells}
+    columns = _first_columns(board, ranks, formats)
+    for metric in metrics:
+        entry = partial(board.entry, name=OVERALL, metric=metric.name)
+        columns += _value_columns(board, metric.title, entry)
+    columns += [
+        count_column("queries", lambda model: sum(cell.queries for cell in cells[model])),
+        count_column("failed calls", lambda model: sum(cell.failures for cell in cells[model])),
+        Column("datasets", lambda model: f"{len(cells[model])}/{len(counted)}"),
+    ]
+    return table_of("Overall", columns, cells, notes_of(board, only_reported=True), signs_of(board))
 
 
 def formats_table(board: Board) -> Table:
     """Make the table of reported formats; without rows if the benchmark has a single format."""
-    rows = [(model, name, ", ".join(datasets)) for model, name, datasets in formats_used(board)]
-    fields = [Field("model"), Field("format"), Field("datasets")]
-    return Table("Formats", fields, rows, [Note("", [format_note(board)])])
+    columns: list[Column[tuple[str, str, Sequence[str]]]] = [
+        Column("model", lambda used: used[0]),
+        Column("format", lambda used: used[1]),
+        Column("datasets", lambda used: ", ".join(used[2])),
+    ]
+    return table_of("Formats", columns, formats_used(board), [Note("", [format_note(board)])])
 
 
 # --- for programs ---------------------------------------------------------------------------------
@@ -210,109 +223,110 @@ def formats_table(board: Board) -> Table:
 def values_table(board: Board) -> Table:
     """Make a row for each model and dataset or mean, with all values; then published values."""
     datasets = {each.name: each for each in board.datasets}
-    any_reviews = any(each.reviews is not None for each in board.datasets)
-    rows: list[list[FieldValue]] = []
-    for cell in board.ordered_cells():
-        row: list[FieldValue]
-        if (dataset := datasets.get(cell.dataset)) is not None:
-            row = [cell.model, cell.dataset, dataset.family, cell.format]
-            row += [cell.queries, dataset.images]
-        else:
-            row = [cell.model, f"mean: {cell.dataset}", "", cell.format, cell.queries, None]
-        row += [cell.failures, cell.tried]
-        for metric in board.metrics:
-            row += _ranked_cells(board, cell.entries.get(metric.name))
-        row += cost_cells(cell_costs(board, cell))
-        if board.published:
-            row.append("")
-        if any_reviews:
-            row.append("yes" if cell.run and cell.run.voted else "")
-        rows.append(row)
-    for each in board.published:
-        row = [each.model, each.dataset, datasets[each.dataset].family, each.format]
-        row += [None, None, None, None]  # Counts
-        for metric in board.metrics:
-            row.append(each.values.get(metric.name))
-            if board.elsewhere:
-                row.append(None)
-            row += [None, None, None, ""]
-        row += cost_cells(None)
-        row.append(each.where)
-        if any_reviews:
-            row.append("")
-        rows.append(row)
-    fields = [Field("model"), Field("dataset"), Field("family"), Field("format")]
-    fields += [
-        count_column("queries"),
-        count_column("images"),
-        count_column("failed calls"),
-        count_column("formats tried"),
+    cells = board.ordered_cells()
+    costs = {(cell.model, cell.dataset): cell_costs(board, cell) for cell in cells}
+
+    def name(cell: BoardCell) -> str:
+        return cell.dataset if cell.dataset in datasets else f"mean: {cell.dataset}"
+
+    def family(cell: BoardCell) -> str:
+        return datasets[cell.dataset].family if cell.dataset in datasets else ""
+
+    def images(cell: BoardCell) -> int | None:
+        return datasets[cell.dataset].images if cell.dataset in datasets else None
+
+    columns: list[Column[BoardCell]] = [
+        Column("model", lambda cell: cell.model, published=lambda each: each.model),
+        Column("dataset", name, published=lambda each: each.dataset),
+        Column("family", family, published=lambda each: datasets[each.dataset].family),
+        Column("format", lambda cell: cell.format, published=lambda each: each.format),
+        count_column("queries", lambda cell: cell.queries),
+        count_column("images", images),
+        count_column("failed calls", lambda cell: cell.failures),
+        count_column("formats tried", lambda cell: cell.tried),
     ]
     for metric in board.metrics:
-        name = metric.name
-        fields.append(value_column(name))
-        if board.elsewhere:
-            fields.append(value_column(elsewhere_column(name)))
-        fields += [count_column(f"{name} rank"), *_tests(f"{name} p to rank above", "corrected")]
-        fields.append(Field(f"{name} tied"))
-    fields += cost_fields()
+        columns += _ranked_columns(board, metric.name)
+    columns += [each.by(lambda cell: costs[cell.model, cell.dataset]) for each in RUN_COSTS]
     if board.published:
-        fields.append(Field("published in"))
-    if any_reviews:
-        fields.append(Field("answers seen by reviewers"))
-    quoted = len(board.published)
-    return Table("All values", fields, rows, notes_of(board), quoted, signs_of(board))
+        columns.append(Column("published in", lambda cell: "", published=lambda each: each.where))
+    if any(each.reviews is not None for each in board.datasets):
+        columns.append(
+            Column(
+                "answers seen by reviewers",
+                lambda cell: "yes" if cell.run and cell.run.voted else "",
+                published=lambda each: "",
+            )
+        )
+    return table_of("All values", columns, cells, notes_of(board), signs_of(board), board.published)
 
 
-def _ranked_cells(board: Board, entry: RankedValue | None) -> list[FieldValue]:
+def _ranked_columns(board: Board, metric: str) -> list[Column[BoardCell]]:
     """Return value, value elsewhere where formats were chosen, rank, p-values, sign of a tie."""
-    if entry is None:
-        return [None, *([None] if board.elsewhere else []), None, None, None, ""]
-    cells: list[FieldValue] = [TableCell(entry.value, entry.interval)]
-    if board.elsewhere:
-        cells.append(replace(tested_cell(entry), sign="", best=False))
-    return [*cells, entry.rank, *_p_values(entry.to_above), entry.mark]
+
+    def entry(cell: BoardCell) -> RankedValue | None:
+        return cell.entries.get(metric)
+
+    def mark(cell: BoardCell) -> str:
+        known = entry(cell)
+        return "" if known is None else known.mark
+
+    value: Column[RankedValue] = value_column(
+        metric, lambda entry: TableCell(entry.value, entry.interval)
+    )
+    tested: Column[RankedValue] = value_column(
+        elsewhere_column(metric), lambda entry: replace(tested_cell(entry), sign="", best=False)
+    )
+    rank: Column[RankedValue] = count_column(f"{metric} rank", lambda entry: entry.rank)
+    to_above = [
+        each.by(lambda entry: entry.to_above) for each in _tests(f"{metric} p to rank above")
+    ]
+    of_entries = [value, *([tested] if board.elsewhere else []), rank, *to_above]
+    columns = [each.by(entry) for each in of_entries]
+    columns[0] = replace(columns[0], published=lambda each: each.values.get(metric))
+    tied: Column[BoardCell] = Column(f"{metric} tied", mark, published=lambda each: "")
+    return [*columns, tied]
 
 
-def _tests(name: str, correction: str) -> list[Field]:
-    return [Field(name, FieldType.P), Field(f"{name} ({correction})", FieldType.P)]
-
-
-def _p_values(test: Difference | None) -> list[FieldValue]:
-    return [test.p_value, test.corrected] if test else [None, None]
+def _tests(name: str) -> list[Column[Difference]]:
+    """Return the columns of a test: its p-value, and that corrected for others beside it."""
+    return [
+        p_column(name, lambda test: test.p_value),
+        p_column(f"{name} (corrected)", lambda test: test.corrected),
+    ]
 
 
 # The first columns of the long tables of runs
-RUN_FIELDS = (Field("dataset"), Field("model"), Field("format"), Field("reported"))
+RUN_COLUMNS: tuple[Column[FormatRow], ...] = (
+    Column("dataset", lambda row: row.dataset),
+    Column("model", lambda row: row.run.model),
+    Column("format", lambda row: row.run.variant.format),
+    Column("reported", lambda row: "yes" if row.reported else ""),
+)
 
 
-def run_cells(row: FormatRow) -> list[FieldValue]:
-    """Return the values of :data:`RUN_FIELDS`."""
-    reported = "yes" if row.reported else ""
-    return [row.dataset, row.run.model, row.run.variant.format, reported]
+def _value_of_run(metric: Metric) -> Column[FormatRow]:
+    """Return the column of a metric of runs, with its interval."""
+    return value_column(metric.name, lambda row: row.cell(metric))
 
 
 def sweep_table(board: Board) -> Table:
     """Make a row for each comparable run: every format of every model."""
-    rows: list[list[FieldValue]] = []
-    for row in board.runs:
-        test = row.to_reported
-        cells = run_cells(row)
-        for metric in board.metrics:
-            interval = row.intervals.get(metric.name)
-            cells.append(TableCell(row.run.value(metric), interval))
-        cells += [test.value if test else None, *_p_values(test)]
-        cells += [len(row.run.rows), row.run.failed]
-        rows.append([*cells, *cost_cells(row.run.provenance.costs)])
-    fields = [*RUN_FIELDS, *(value_column(metric.name) for metric in board.metrics)]
-    fields.append(Field(f"{board.metrics[0].name} to reported", FieldType.DIFFERENCE))
-    fields += [
-        *_tests("p to reported", "corrected"),
-        count_column("queries"),
-        count_column("failed calls"),
+    to_reported: list[Column[Difference]] = [
+        difference_column(
+            f"{board.metrics[0].name} to reported", lambda test: test.value, interval=False
+        ),
+        *_tests("p to reported"),
     ]
-    fields += cost_fields()
-    return Table("Formats", fields, rows, notes_of(board), signs=signs_of(board))
+    columns: list[Column[FormatRow]] = [
+        *RUN_COLUMNS,
+        *map(_value_of_run, board.metrics),
+        *(each.by(lambda row: row.to_reported) for each in to_reported),
+        count_column("queries", lambda row: len(row.run.rows)),
+        count_column("failed calls", lambda row: row.run.failed),
+        *(each.by(lambda row: row.run.provenance.costs) for each in RUN_COSTS),
+    ]
+    return table_of("Formats", columns, board.runs, notes_of(board), signs_of(board))
 
 
 # The columns of excluded_table in tables for people
@@ -322,29 +336,45 @@ EXCLUDED_COLUMNS = ("model", "dataset", "reason", "queries")
 def excluded_table(board: Board) -> Table:
     """Make a row for each run that could not be compared, with the reason."""
     metric = board.headline
-    fields = [
-        Field("model"),
-        Field("dataset"),
-        Field("reason"),
-        count_column("queries"),
-        count_column("failed calls"),
-        Field(metric.name, FieldType.VALUE),
-        Field("file"),
+    columns: list[Column[ExcludedRun]] = [
+        Column("model", lambda excluded: excluded.run.model),
+        Column("dataset", lambda excluded: excluded.run.variant.name),
+        Column("reason", lambda excluded: excluded.reason),
+        count_column("queries", lambda excluded: len(excluded.run.rows)),
+        count_column("failed calls", lambda excluded: excluded.run.failed),
+        plain_value_column(metric.name, lambda excluded: excluded.run.value(metric)),
+        Column("file", lambda excluded: str(excluded.run.path)),
     ]
-    rows: list[list[FieldValue]] = []
-    for excluded in board.excluded:
-        run = excluded.run
-        row: list[FieldValue] = [run.model, run.variant.name, excluded.reason]
-        row += [len(run.rows), run.failed, run.value(metric), str(run.path)]
-        rows.append(row)
-    return Table(f"Not compared: {counted(len(rows), 'run')}", fields, rows)
+    runs = counted(len(board.excluded), "run")
+    return table_of(f"Not compared: {runs}", columns, board.excluded)
 
 
 # --- slices ---------------------------------------------------------------------------------------
 
 _MOST_VALUES = 40  # Most values of a kind of slices in tables for people
 
-_SLICE_FIELDS = (Field("slice"), Field("value"), count_column("rows"))
+
+@dataclass(frozen=True, slots=True)
+class _Slice:
+    """A slice of a run: its rows, and the metrics that they have."""
+
+    kind: str
+    value: str
+    rows: int
+    cells: Mapping[str, TableCell]  # By the names of metrics
+
+
+def _slice_columns(metrics: Sequence[Metric]) -> list[Column[_Slice]]:
+    columns: list[Column[_Slice]] = [
+        Column("slice", lambda part: part.kind),
+        Column("value", lambda part: part.value),
+        count_column("rows", lambda part: part.rows),
+    ]
+    return columns + [_value_of_slice(metric.name) for metric in metrics]
+
+
+def _value_of_slice(metric: str) -> Column[_Slice]:
+    return value_column(metric, lambda part: part.cells[metric])
 
 
 def slices_table(board: Board) -> Table:
@@ -353,16 +383,16 @@ def slices_table(board: Board) -> Table:
     Failed calls are among the rows of a slice, as they are among the queries of a run.
     """
     metrics = _plain(board.metrics)
-    rows = [[*run_cells(row), *cells] for row in board.runs for cells in _slices(row.run, metrics)]
-    fields = [*RUN_FIELDS, *_SLICE_FIELDS, *(value_column(metric.name) for metric in metrics)]
-    return Table("Slices", fields, rows, signs=signs_of(board))
+    items = [(row, part) for row in board.runs for part in _slices(row.run, metrics)]
+    columns = [each.by(lambda item: item[0]) for each in RUN_COLUMNS]
+    columns += [each.by(lambda item: item[1]) for each in _slice_columns(metrics)]
+    return table_of("Slices", columns, items, signs=signs_of(board))
 
 
 def run_slices_table(run: Run) -> Table:
     """Make a row for each slice of a run, as :func:`slices_table`."""
     metrics = _plain(run.benchmark.metrics)
-    fields = [*_SLICE_FIELDS, *(value_column(metric.name) for metric in metrics)]
-    return Table("Slices", fields, list(_slices(run, metrics)))
+    return table_of("Slices", _slice_columns(metrics), _slices(run, metrics))
 
 
 def slices_tables(board: Board) -> list[Table]:
@@ -385,28 +415,31 @@ def _slices_table(dataset: str, runs: Sequence[Run], metric: Metric) -> Table:
     counts: dict[tuple[str, str], int] = {}
     cells: dict[tuple[str, str, str], TableCell] = {}
     for run in runs:
-        for kind, part, rows, cell in _slices(run, [metric]):
-            values.setdefault(kind, set()).add(part)
+        for part in _slices(run, [metric]):
+            values.setdefault(part.kind, set()).add(part.value)
+            cell = part.cells[metric.name]
             if cell.value is not None:
-                counts[kind, part] = max(counts.get((kind, part), 0), rows)
-                cells[kind, part, run.model] = cell
+                place = part.kind, part.value
+                counts[place] = max(counts.get(place, 0), part.rows)
+                cells[*place, run.model] = cell
     many = {kind: len(parts) for kind, parts in values.items() if len(parts) > _MOST_VALUES}
-    models = list(dict.fromkeys(run.model for run in runs))
-    shown: list[list[FieldValue]] = [
-        [f"{kind}: {part}", rows, *(cells.get((kind, part, model)) for model in models)]
-        for (kind, part), rows in sorted(counts.items())
-        if kind not in many
+
+    def of_model(model: str) -> Column[tuple[str, str]]:
+        return value_column(model, lambda place: cells.get((*place, model)))
+
+    columns: list[Column[tuple[str, str]]] = [
+        Column("slice", ": ".join),
+        count_column("queries", counts.__getitem__),
+        *map(of_model, dict.fromkeys(run.model for run in runs)),
     ]
-    title = f"{metric.name} by slices of {dataset}"
+    shown = [(kind, part) for kind, part in sorted(counts) if kind not in many]
     left_out = [f"{dataset}: {kind}: {n} values, in slices.csv" for kind, n in many.items()]
     notes = [Note("Slices in no table", left_out)] if left_out else []
-    return Table(
-        title, [Field("slice"), count_column("queries"), *map(value_column, models)], shown, notes
-    )
+    return table_of(f"{metric.name} by slices of {dataset}", columns, shown, notes)
 
 
-def _slices(run: Run, metrics: Sequence[Metric]) -> Iterator[list[Any]]:
-    """Yield kind, value and number of rows of every slice of a run, and a cell for each metric."""
+def _slices(run: Run, metrics: Sequence[Metric]) -> Iterator[_Slice]:
+    """Yield every slice of a run."""
     all_sums = clustered_sums(run.rows, run.variant.images)
     for kind, slicing in sorted(all_sums.slices.items()):
         counts = np.bincount(
@@ -420,10 +453,11 @@ def _slices(run: Run, metrics: Sequence[Metric]) -> Iterator[list[Any]]:
             if run.random is not None:
                 of_run = metric_intervals(estimate_run(run, of_slices[part]))
                 bounds = {(part, name): interval for name, interval in of_run.items() if interval}
-            cells = []
+            cells = {}
             for metric in of_slices[part]:
-                cells.append(TableCell(run.value(metric), bounds.get((part, metric.name))))
-            yield [kind, part, rows, *cells]
+                interval = bounds.get((part, metric.name))
+                cells[metric.name] = TableCell(run.value(metric), interval)
+            yield _Slice(kind, part, rows, cells)
 
 
 def _in_slice(metric: Metric, kind: str, part: str) -> Metric:

@@ -15,8 +15,9 @@ from ..analysis import CostDifference
 from ..scoring import COSTS, Cost, RunCosts
 from ..statistics import ALPHA
 from .board import Board, BoardCell
+from .columns import Column, amount_column, count_column, p_cell, p_column, table_of
 from .legends import STAR, PValues
-from .result_table import NONE, Field, FieldType, FieldValue, Note, Table, TableCell, count_column
+from .result_table import NONE, FieldType, Note, Table, TableCell
 
 
 class CostColumn(NamedTuple):
@@ -75,15 +76,26 @@ _COUNTS = (*KNOWN, *KINDS)
 _ANSWERS = "answers"
 
 
+def _amount(column: CostColumn) -> Column[RunCosts]:
+    return amount_column(column.name, column.value)
+
+
+def _count(column: CountColumn) -> Column[RunCosts]:
+    return count_column(column.name, column.value)
+
+
 # Without it, seconds of runs with another --api-nproc would be compared
-CALLS_AT_ONCE = Field("calls at once", FieldType.AMOUNT)
+CALLS_AT_ONCE: Column[RunCosts] = amount_column("calls at once", lambda costs: costs.calls_at_once)
 
-
-def cost_fields() -> list[Field]:
-    """Return the columns of :func:`cost_cells`, for programs: the same for all runs."""
-    fields = [Field(column.name, FieldType.AMOUNT) for column in COST_COLUMNS]
-    fields += [CALLS_AT_ONCE, Field("USD source"), Field("image size"), count_column(_ANSWERS)]
-    return fields + [count_column(column.name) for column in _COUNTS]
+# What the answers of a run cost, for programs: the same columns for all runs
+RUN_COSTS: tuple[Column[RunCosts], ...] = (
+    *map(_amount, COST_COLUMNS),
+    CALLS_AT_ONCE,
+    Column("USD source", lambda costs: costs.usd_source),
+    Column("image size", lambda costs: costs.image_size),
+    count_column(_ANSWERS, lambda costs: costs.queries),
+    *map(_count, _COUNTS),
+)
 
 
 def dull_counts(costs: Sequence[RunCosts]) -> set[str]:
@@ -102,15 +114,6 @@ def dull_counts(costs: Sequence[RunCosts]) -> set[str]:
     if telling:
         telling.add(_ANSWERS)
     return {_ANSWERS, *(column.name for column in _COUNTS)} - telling
-
-
-def cost_cells(costs: RunCosts | None) -> list[FieldValue]:
-    """Return the values of :func:`cost_fields`; empty without costs."""
-    if costs is None:
-        return [None] * len(cost_fields())
-    cells: list[FieldValue] = [column.value(costs) for column in COST_COLUMNS]
-    cells += [costs.calls_at_once, costs.usd_source, costs.image_size, costs.queries]
-    return cells + [column.value(costs) for column in _COUNTS]
 
 
 def mean_costs(costs: Sequence[RunCosts]) -> RunCosts:
@@ -181,15 +184,15 @@ def cost_table(board: Board) -> Table:
         for column in COST_COLUMNS
         if any(column.value(costs) is not None for costs in known.values())
     ]
-    fields = [Field("model"), *(Field(each.short_name, FieldType.AMOUNT) for each in columns)]
-    lacking = {shares[model] for model in known} - {f"{len(datasets)}/{len(datasets)}"}
-    if lacking:
-        fields.append(Field("datasets"))
-    rows: list[list[FieldValue]] = []
-    for model, costs in known.items():
-        row: list[FieldValue] = [model, *(column.short(costs) for column in columns)]
-        rows.append([*row, shares[model]] if lacking else row)
-    return Table("Cost of a query", fields, rows, _notes(columns, known) if rows else ())
+    table_columns: list[Column[str]] = [Column("model", str)]
+    for column in columns:
+        short: Column[RunCosts] = amount_column(column.short_name, column.short)
+        table_columns.append(short.by(known.__getitem__))
+    if {shares[model] for model in known} - {f"{len(datasets)}/{len(datasets)}"}:
+        table_columns.append(Column("datasets", shares.__getitem__))
+    return table_of(
+        "Cost of a query", table_columns, known, _notes(columns, known) if known else ()
+    )
 
 
 def _notes(columns: Sequence[CostColumn], known: Mapping[str, RunCosts]) -> list[Note]:
@@ -235,20 +238,18 @@ def cost_comparison_table(
 
     Notes have what a reader of the costs of ``run`` (A) and ``other`` (B) must know.
     """
-    rows: list[list[FieldValue]] = []
-    for each in differences:
-        test = each.difference
-        star = STAR if test.p_value is not None and test.p_value < ALPHA else ""
-        row: list[FieldValue] = [each.name, each.mean, each.other_mean]
-        row += [TableCell(test.value, test.interval), TableCell(test.p_value, sign=star)]
-        rows.append([*row, each.queries])
-    fields = [
-        Field("cost"),
-        Field("A", FieldType.AMOUNT),
-        Field("B", FieldType.AMOUNT),
-        Field("A - B", FieldType.AMOUNT_DIFFERENCE, interval=True),
-        Field("p", FieldType.P),
-        count_column("queries"),
+    columns: list[Column[CostDifference]] = [
+        Column("cost", lambda each: each.name),
+        amount_column("A", lambda each: each.mean),
+        amount_column("B", lambda each: each.other_mean),
+        Column(
+            "A - B",
+            lambda each: TableCell(each.difference.value, each.difference.interval),
+            FieldType.AMOUNT_DIFFERENCE,
+            interval=True,
+        ),
+        p_column("p", lambda each: p_cell(each.difference.p_value)),
+        count_column("queries", lambda each: each.queries),
     ]
     notes = []
     for name, costs in (("A", run), ("B", other)):
@@ -256,4 +257,4 @@ def cost_comparison_table(
             notes.append(Note(name, words))
     title = "Costs: means over the queries of which both are known"
     signs = {STAR: f"p below {ALPHA:g}", "p": PValues.PAIR.value}
-    return Table(title, fields, rows, notes if rows else (), signs=signs)
+    return table_of(title, columns, differences, notes if differences else (), signs)

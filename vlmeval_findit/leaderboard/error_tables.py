@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from statistics import fmean
 
 from ..analysis import (
@@ -23,27 +24,40 @@ from ..protocol import Better, ErrorAnalysis, Metric
 from ..scoring import Run
 from ..statistics import TOO_FEW_IMAGES, Difference
 from .board import Board
-from .board_tables import RUN_FIELDS, run_cells
-from .comparable import by_model
-from .legends import STAR, PValues
-from .result_table import (
-    NONE,
-    Field,
-    FieldType,
-    FieldValue,
-    Note,
-    Table,
-    TableCell,
+from .board_tables import RUN_COLUMNS
+from .columns import (
+    Column,
     count_column,
+    difference_column,
+    p_column,
+    plain_value_column,
+    table_of,
     value_column,
 )
+from .comparable import by_model
+from .legends import STAR, PValues
+from .reported_formats import FormatRow
+from .result_table import NONE, FieldValue, Note, Table, TableCell
 
-_POINTS = Field("points", FieldType.DIFFERENCE, interval=True)
 _TYPES_OF_SLICE = 2  # Most error types that a row names
 _TYPES_OF_MODEL = 3
 _SMALLEST = 0.05  # Points; less is shown as 0.0
 
 # --- of a leaderboard -----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Lost:
+    """What a model lost over all datasets; no score: it lacks some."""
+
+    model: str
+    datasets: str
+    score: float | None = None
+    points: Mapping[str, float] = field(default_factory=dict)  # By the keys of error types
+
+    @property
+    def total(self) -> float | None:
+        return None if self.score is None else sum(self.points.values())
 
 
 def lost_table(board: Board) -> Table:
@@ -54,29 +68,48 @@ def lost_table(board: Board) -> Table:
     """
     analysis = board.benchmark.errors
     names = {each.key: each.name for each in analysis.error_types}
-    rows: list[list[FieldValue]] = []
-    names_of_datasets = board.counted_datasets
-    on_datasets = (cell for cell in board.ordered_cells() if cell.dataset in names_of_datasets)
+
+    def mostly(lost: _Lost) -> str:
+        most = sorted((-n, names[key]) for key, n in lost.points.items() if n >= _SMALLEST)
+        return ", ".join(f"{name} {-points:.1f}" for points, name in most[:_TYPES_OF_MODEL])
+
+    columns: list[Column[_Lost]] = [
+        Column("model", lambda lost: lost.model),
+        plain_value_column("score", lambda lost: lost.score),
+        plain_value_column("lost", lambda lost: lost.total),
+        Column("mostly by", mostly),
+        Column("datasets", lambda lost: lost.datasets),
+    ]
+    # Ranks are of other values then, and a reader sees two.
+    signs = {"score": f"in the reported format, not {ELSEWHERE}"} if board.elsewhere else {}
+    return table_of("What was lost", columns, _lost_by_models(board), signs=signs)
+
+
+def _lost_by_models(board: Board) -> Iterator[_Lost]:
+    analysis = board.benchmark.errors
+    counted = board.counted_datasets
+    on_datasets = (cell for cell in board.ordered_cells() if cell.dataset in counted)
     reported = by_model(cell.run for cell in on_datasets if cell.run is not None)
     for model, runs in reported.items():
         try:
             lost = [points_of(run) for run in runs]
         except StatisticsError:
             continue
-        datasets = f"{len(runs)}/{len(names_of_datasets)}"
-        if len(runs) < len(names_of_datasets):
-            rows.append([model, None, None, "", datasets])
+        datasets = f"{len(runs)}/{len(counted)}"
+        if len(runs) < len(counted):
+            yield _Lost(model, datasets)
             continue
-        means = {key: fmean(points[key] for points in lost) for key in names}
-        most = sorted((-points, names[key]) for key, points in means.items() if points >= _SMALLEST)
-        score = fmean(run.value(analysis.score) or 0 for run in runs)
-        mostly = ", ".join(f"{name} {-points:.1f}" for points, name in most[:_TYPES_OF_MODEL])
-        rows.append([model, score, sum(means.values()), mostly, datasets])
-    fields = [Field("model"), *(Field(name, FieldType.VALUE) for name in ("score", "lost"))]
-    fields += [Field("mostly by"), Field("datasets")]
-    # Ranks are of other values then, and a reader sees two.
-    signs = {"score": f"in the reported format, not {ELSEWHERE}"} if board.elsewhere else {}
-    return Table("What was lost", fields, rows, signs=signs)
+        keys = [each.key for each in analysis.error_types]
+        means = {key: fmean(points[key] for points in lost) for key in keys}
+        yield _Lost(model, datasets, fmean(run.value(analysis.score) or 0 for run in runs), means)
+
+
+@dataclass(frozen=True, slots=True)
+class _RunErrors:
+    """A comparable run, and the costs of error types by their names."""
+
+    row: FormatRow
+    costs: Mapping[str, ErrorCost]
 
 
 def errors_table(board: Board) -> Table:
@@ -85,30 +118,53 @@ def errors_table(board: Board) -> Table:
     Types that no run has are left out; a run that was scored before there were any has no costs.
     """
     analysis = board.benchmark.errors
-    costs: list[Mapping[str, ErrorCost]] = []
-    for row in board.runs:
-        try:
-            costs.append({cost.error_type.name: cost for cost in errors_of(row.run)})
-        except StatisticsError:
-            costs.append({})
-    occurring = {name for by_name in costs for name, cost in by_name.items() if cost.events}
-    names = [each.name for each in analysis.error_types if each.name in occurring]
-    rows: list[list[FieldValue]] = []
-    for row, by_name in zip(board.runs, costs, strict=True):
-        cells = [*run_cells(row), row.run.value(analysis.score)]
-        for name in names:
-            if (cost := by_name.get(name)) is None:
-                cells += [None, None]
-            else:
-                cells += [TableCell(cost.points, cost.interval), cost.events]
-        rows.append(cells)
-    fields = [*RUN_FIELDS, Field(analysis.score.name, FieldType.VALUE)]
-    for name in names:
-        fields += [value_column(name), count_column(f"{name} events")]
-    return Table("Errors", fields, rows)
+    items = [_RunErrors(row, _costs_by_name(row.run)) for row in board.runs]
+    occurring = {name for each in items for name, cost in each.costs.items() if cost.events}
+    columns = [each.by(lambda errors: errors.row) for each in RUN_COLUMNS]
+    columns.append(
+        plain_value_column(analysis.score.name, lambda errors: errors.row.run.value(analysis.score))
+    )
+    for error_type in analysis.error_types:
+        if error_type.name in occurring:
+            columns += _error_columns(error_type.name)
+    return table_of("Errors", columns, items)
+
+
+def _costs_by_name(run: Run) -> dict[str, ErrorCost]:
+    try:
+        return {cost.error_type.name: cost for cost in errors_of(run)}
+    except StatisticsError:
+        return {}
+
+
+def _error_columns(name: str) -> list[Column[_RunErrors]]:
+    """Return the columns of an error type: its cost, and its events."""
+    of_cost: list[Column[ErrorCost]] = [
+        value_column(name, lambda cost: TableCell(cost.points, cost.interval)),
+        count_column(f"{name} events", lambda cost: cost.events),
+    ]
+    return [each.by(lambda errors: errors.costs.get(name)) for each in of_cost]
 
 
 # --- of a run -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Line:
+    """A line of a short table of a run: a name, numbers, and a value in points or percent."""
+
+    name: str
+    value: FieldValue
+    counts: Sequence[float] = ()  # None of a line that sums up, or is of a metric
+    mostly: str = ""
+
+
+def _count_of_line(name: str, place: int) -> Column[_Line]:
+    return count_column(name, lambda line: line.counts[place] if line.counts else "")
+
+
+def _value_of_line(line: _Line) -> FieldValue:
+    return line.value
 
 
 def run_errors_table(run: Run, costs: Sequence[ErrorCost]) -> Table:
@@ -116,94 +172,112 @@ def run_errors_table(run: Run, costs: Sequence[ErrorCost]) -> Table:
     score = run.benchmark.errors.score
     reached = run.value(score)
     lost = sum(cost.points for cost in costs)
-    rows: list[list[FieldValue]] = [[score.title, "", reached]]
-    rows += [
-        [cost.error_type.name, cost.events, TableCell(cost.points, cost.interval)]
-        for cost in costs
-        if cost.events
-    ]
+    lines = [_Line(score.title, reached)]
+    for cost in costs:
+        if cost.events:
+            points = TableCell(cost.points, cost.interval)
+            lines.append(_Line(cost.error_type.name, points, [cost.events]))
     notes = []
     if not lost and not reached:
         notes.append(Note("", ["nothing to find, and nothing answered: nothing is lost"]))
     elif score.better is Better.HIGHER:
-        rows.append(["sum", "", (reached or 0) + lost])
-    return Table(
-        "Errors", [Field("error type"), count_column("events"), value_column("points")], rows, notes
-    )
+        lines.append(_Line("sum", (reached or 0) + lost))
+    columns: list[Column[_Line]] = [
+        Column("error type", lambda line: line.name),
+        _count_of_line("events", 0),
+        value_column("points", _value_of_line),
+    ]
+    return table_of("Errors", columns, lines, notes)
 
 
 def error_differences_table(
     other: Run, costs: Sequence[ErrorCost], differences: Mapping[str, Difference]
 ) -> Table:
     """Make a row for each error type: its cost in a run minus its cost in another."""
-    rows: list[list[FieldValue]] = [
-        [
-            cost.error_type.name,
-            TableCell(difference.value, difference.interval),
-            TableCell(difference.corrected, sign=STAR if difference.significant else ""),
-        ]
-        for cost in costs
-        if (difference := differences.get(cost.error_type.key)) is not None
+    named = {each.error_type.key: each.error_type.name for each in costs}
+    total = sum(each.value for each in differences.values())
+    items: list[tuple[str, Difference | None]] = [
+        (name, differences[key]) for key, name in named.items() if key in differences
     ]
-    rows.append(["lost in all", sum(each.value for each in differences.values()), ""])
-    fields = [Field("error type"), _POINTS, Field("p (Holm)", FieldType.P)]
+
+    def points(item: tuple[str, Difference | None]) -> FieldValue:
+        test = item[1]
+        return total if test is None else TableCell(test.value, test.interval)
+
+    def corrected(item: tuple[str, Difference | None]) -> FieldValue:
+        test = item[1]
+        if test is None:
+            return ""
+        return TableCell(test.corrected, sign=STAR if test.significant else "")
+
+    columns: list[Column[tuple[str, Difference | None]]] = [
+        Column("error type", lambda item: item[0]),
+        difference_column("points", points),
+        p_column("p (Holm)", corrected),
+    ]
     signs = {STAR: "significant", "p (Holm)": PValues.ERRORS.value, NONE: TOO_FEW_IMAGES}
-    return Table(f"against {other.model} on {other.variant.name}", fields, rows, signs=signs)
+    title = f"against {other.model} on {other.variant.name}"
+    return table_of(title, columns, [*items, ("lost in all", None)], signs=signs)
 
 
 def slice_errors_table(analysis: ErrorAnalysis, by: str, slices: Sequence[SliceErrors]) -> Table:
     """Make a row for each slice of a run's queries, the whole first: points and main errors."""
     names = {each.key: each.name for each in analysis.error_types}
-    rows: list[list[FieldValue]] = [["lost in all", "", sum(each.total for each in slices), ""]]
+    lines = [_Line("lost in all", sum(each.total for each in slices))]
     for each in slices:
         most = sorted(each.points.items(), key=lambda item: -item[1])[:_TYPES_OF_SLICE]
         mostly = ", ".join(names[key] for key, points in most if points)
-        rows.append([each.name, sum(each.events.values()), each.total, mostly])
-    fields = [
-        Field(f"by {by}"),
-        count_column("events"),
-        Field("points", FieldType.VALUE),
-        Field("mostly"),
+        lines.append(_Line(each.name, each.total, [sum(each.events.values())], mostly))
+    columns: list[Column[_Line]] = [
+        Column(f"by {by}", lambda line: line.name),
+        _count_of_line("events", 0),
+        plain_value_column("points", _value_of_line),
+        Column("mostly", lambda line: line.mostly),
     ]
-    return Table(f"Errors by {by}", fields, rows)
+    return table_of(f"Errors by {by}", columns, lines)
 
 
 def lenient_table(run: Run) -> Table:
     """Make a row for each repair of lenient parsing; no rows if it adds nothing."""
     gain = lenient_gain(run.rows)
     lenient = run.benchmark.lenient
-    rows: list[list[FieldValue]] = []
+    lines: list[_Line] = []
     if gain.replies and lenient is not None:
         gains = {**gain_by_repair(run.rows), "in all (some need several)": gain}
-        rows = [[name, each.replies, each.boxes, each.objects, ""] for name, each in gains.items()]
-        rows += _metric_rows(run, (run.benchmark.metrics[0], lenient), ["", "", ""])
-    fields = [
-        Field("repair"),
-        count_column("replies"),
-        count_column("boxes"),
-        count_column("objects"),
-        value_column("percent"),
+        lines = [
+            _Line(name, "", (each.replies, each.boxes, each.objects))
+            for name, each in gains.items()
+        ]
+        lines += _metric_lines(run, (run.benchmark.metrics[0], lenient))
+    columns: list[Column[_Line]] = [
+        Column("repair", lambda line: line.name),
+        *(_count_of_line(name, at) for at, name in enumerate(("replies", "boxes", "objects"))),
+        value_column("percent", _value_of_line),
     ]
     title = f"What lenient parsing would take of {lenient_replies(run.rows)}"
-    return Table(title, fields, rows)
+    return table_of(title, columns, lines)
 
 
 def rejection_table(run: Run) -> Table:
     """Make a row for each outcome of queries with nothing to find; no rows without them."""
     shares = rejection_shares(run)
-    rows: list[list[FieldValue]] = [
-        [each.outcome.value, each.queries, TableCell(each.share, each.interval)] for each in shares
-    ]
+    lines = []
+    for each in shares:
+        share = TableCell(each.share, each.interval)
+        lines.append(_Line(each.outcome.value, share, [each.queries]))
     if shares:
-        rows += _metric_rows(run, (REJECTION_ACCURACY, FALSE_ALARM_RATE), [""])
+        lines += _metric_lines(run, (REJECTION_ACCURACY, FALSE_ALARM_RATE))
+    columns: list[Column[_Line]] = [
+        Column("outcome", lambda line: line.name),
+        _count_of_line("queries", 0),
+        value_column("percent", _value_of_line),
+    ]
     total = sum(each.queries for each in shares)
     title = f"{total:,} of {len(run.rows):,} queries have nothing to find"
-    return Table(title, [Field("outcome"), count_column("queries"), value_column("percent")], rows)
+    return table_of(title, columns, lines)
 
 
-def _metric_rows(
-    run: Run, metrics: Sequence[Metric], empty: list[FieldValue]
-) -> list[list[FieldValue]]:
+def _metric_lines(run: Run, metrics: Sequence[Metric]) -> list[_Line]:
     bounds, values = run_intervals(run), run.metric_values
     names = [metric.name for metric in metrics]
-    return [[name, *empty, TableCell(values[name], bounds.get(name))] for name in names]
+    return [_Line(name, TableCell(values[name], bounds.get(name))) for name in names]

@@ -13,10 +13,18 @@ from ..protocol import Metric
 from ..scoring import COSTS
 from ..statistics import Difference
 from .board import Board
+from .columns import (
+    Column,
+    amount_column,
+    difference_column,
+    plain_value_column,
+    table_of,
+    value_column,
+)
 from .comparable import group_by
 from .format_spread import loss
 from .reported_formats import FormatRow
-from .result_table import Field, FieldType, FieldValue, Note, Table, TableCell, text_of
+from .result_table import Field, FieldType, Note, Table, TableCell, text_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,29 +124,23 @@ def is_as_good(row: FormatRow, metric: Metric, reported: float) -> bool:
 def cheapest_table(board: Board, formats: Sequence[CheapestFormat]) -> Table:
     """Make a row for each model and dataset: points and tokens of both formats."""
     metric = board.headline
-    fields = [
-        Field("model"),
-        Field("dataset"),
-        Field("reported"),
-        Field(metric.name, FieldType.VALUE, interval=True),
-        _TOKENS_OUT,
-        Field("cheapest as good"),
-        Field("to reported", FieldType.DIFFERENCE, interval=True),
-        Field("its tokens out", FieldType.AMOUNT),
-        Field("saved in %", FieldType.VALUE),
+    columns: list[Column[CheapestFormat]] = [
+        Column("model", lambda each: each.model),
+        Column("dataset", lambda each: each.dataset),
+        Column("reported", lambda each: each.reported.name),
+        value_column(metric.name, lambda each: each.reported.row.cell(metric)),
+        amount_column(_COST.column, lambda each: each.reported.tokens_out),
+        Column("cheapest as good", lambda each: each.cheapest.name),
+        difference_column("to reported", lambda each: _difference(each.cheapest.row)),
+        amount_column("its tokens out", lambda each: each.cheapest.tokens_out),
+        plain_value_column("saved in %", lambda each: each.saved_share),
     ]
-    rows: list[list[FieldValue]] = []
-    for each in formats:
-        reported, cheapest = each.reported.row, each.cheapest.row
-        value = TableCell(reported.run.value(metric), reported.intervals.get(metric.name))
-        row: list[FieldValue] = [each.model, each.dataset, each.reported.name, value]
-        row += [each.reported.tokens_out, each.cheapest.name, _difference(cheapest)]
-        rows.append([*row, each.cheapest.tokens_out, each.saved_share])
     lines = [
         f"cheapest as good: of the formats that are at most {MARGIN:g} point worse than the "
         "reported one, and not significantly, the one with the fewest tokens out",
     ]
-    return Table("What a format costs", fields, rows, [Note("", lines)] if rows else ())
+    notes = [Note("", lines)] if formats else ()
+    return table_of("What a format costs", columns, formats, notes)
 
 
 def _difference(row: FormatRow) -> TableCell:

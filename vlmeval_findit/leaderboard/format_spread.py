@@ -8,7 +8,7 @@ datasets of a board together.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from ..analysis import estimate_run
@@ -16,10 +16,11 @@ from ..core import counted
 from ..protocol import Better, Metric
 from ..statistics import TOO_FEW_IMAGES, Difference
 from .board import Board
+from .columns import Column, count_column, difference_column, table_of, value_column
 from .comparable import group_by
 from .legends import NO_INTERVAL, STAR
 from .reported_formats import FormatRow, share_of_tests, tests_against
-from .result_table import NONE, Field, FieldType, FieldValue, Note, Table, TableCell, count_column
+from .result_table import NONE, Note, Table, TableCell
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,36 +105,39 @@ def commonest_format(rows: Iterable[FormatRow]) -> str:
 def spread_table(board: Board, spreads: Sequence[FormatSpread]) -> Table:
     """Make a row for each spread, the largest first."""
     metric = board.headline
-    fields = [
-        Field("model"),
-        Field("dataset"),
-        count_column("formats"),
-        Field("best"),
-        Field(metric.name, FieldType.VALUE, interval=True),
-        Field("median"),
-        Field("to median", FieldType.DIFFERENCE, interval=True),
-        Field("worst"),
-        Field("to worst", FieldType.DIFFERENCE, interval=True),
-        Field("commonest"),
-        Field("to commonest", FieldType.DIFFERENCE, interval=True),
+    columns: list[Column[FormatSpread]] = [
+        Column("model", lambda spread: spread.model),
+        Column("dataset", lambda spread: spread.dataset),
+        count_column("formats", lambda spread: spread.formats),
+        Column("best", lambda spread: spread.best.run.variant.format),
+        value_column(metric.name, lambda spread: spread.best.cell(metric)),
+        *_against_best("median", lambda spread: spread.median),
+        *_against_best("worst", lambda spread: spread.worst),
+        *_against_best("commonest", lambda spread: spread.commonest),
     ]
-    rows: list[list[FieldValue]] = []
-    for each in sorted(spreads, key=lambda each: loss(each.worst.to_best, metric), reverse=True):
-        best = each.best
-        value = TableCell(best.run.value(metric), best.intervals.get(metric.name))
-        row: list[FieldValue] = [each.model, each.dataset, each.formats]
-        row += [best.run.variant.format, value]
-        for other in (each.median, each.worst, each.commonest):
-            row.append(other.name if other else None)
-            row.append(_difference(each, other))
-        rows.append(row)
+    order = sorted(spreads, key=lambda each: loss(each.worst.to_best, metric), reverse=True)
     lines = [
         f"{metric.title}: the format minus the best; intervals hold together for all pairs of "
         "formats, of all models and datasets (95 %), and so do tests",
         "best: on the dataset; the model may be reported in another, which is best on average",
         "commonest: the format that most models were asked in on the dataset",
     ]
-    return Table("How much the format matters", fields, rows, [Note("", lines)], signs=_SIGNS)
+    return table_of("How much the format matters", columns, order, [Note("", lines)], _SIGNS)
+
+
+def _against_best(
+    name: str, other: Callable[[FormatSpread], ComparedFormat | None]
+) -> list[Column[FormatSpread]]:
+    """Return the columns of a format: its name, and its difference to the best."""
+
+    def format_name(spread: FormatSpread) -> str | None:
+        compared = other(spread)
+        return compared.name if compared else None
+
+    return [
+        Column(name, format_name),
+        difference_column(f"to {name}", lambda spread: _difference(spread, other(spread))),
+    ]
 
 
 _SIGNS = {

@@ -9,7 +9,8 @@ from ..analysis import FEWEST_LISTED, FEWEST_RANDOM, AuditedRow, LabelAudit
 from ..core import counted, shorten
 from ..protocol import Answer
 from ..statistics import FAULTS, DoubtCalibration, LabelFault
-from .result_table import NONE, Field, FieldValue, Note, Table, TableCell, count_column
+from .columns import Column, count_column, table_of
+from .result_table import NONE, Note, Table, TableCell
 
 _ASKED = 18  # Characters of an expression
 _CHANGE = 24  # Characters of a correction
@@ -28,13 +29,21 @@ _UNCALIBRATED = Note(
 
 def doubts_table(audit: LabelAudit, rows: Sequence[AuditedRow]) -> Table:
     """Make a row for each doubtful label, in their order."""
-    fields = [count_column("row"), Field("asked"), Field("kind"), Field("models")]
+    queries = audit.dataset.queries
+    columns: list[Column[AuditedRow]] = [
+        count_column(
+            "row",
+            lambda row: TableCell(row.index, sign=REVIEWED if row.index in audit.decided else ""),
+        ),
+        Column("asked", lambda row: shorten(queries[row.index].label, _ASKED)),
+        Column("kind", lambda row: row.fault.value if row.fault is not None else ""),
+        Column("models", lambda row: f"{row.agreeing} of {row.models}"),
+    ]
     if audit.has_probabilities:
         heading = _UNCALIBRATED.title if _fit(audit) is None else _CALIBRATED
-        fields.append(Field(heading))
-    fields.append(Field("proposal"))
-    cells = [_cells(audit, row) for row in rows]
-    return Table("Doubtful labels", fields, cells, tuple(_notes(audit)))
+        columns.append(Column(heading, lambda row: probability_text(audit.calibrated(row))))
+    columns.append(Column("proposal", lambda row: shorten(change_of(row), _CHANGE)))
+    return table_of("Doubtful labels", columns, rows, tuple(_notes(audit)))
 
 
 def _fit(audit: LabelAudit) -> DoubtCalibration | None:
@@ -60,22 +69,6 @@ def calibration_text(audit: LabelAudit) -> str:
     if calibration.fit is None:
         return f"needs reviews of {needed}; there are {reviewed}"
     return f"by the reviews of {reviewed}; the list is as without them"
-
-
-def _cells(audit: LabelAudit, row: AuditedRow) -> list[FieldValue]:
-    asked = audit.dataset.queries[row.index].label
-    kind = row.fault.value if row.fault is not None else ""
-    sign = REVIEWED if row.index in audit.decided else ""
-    index = TableCell(row.index, sign=sign)
-    cells: list[FieldValue] = [
-        index,
-        shorten(asked, _ASKED),
-        kind,
-        f"{row.agreeing} of {row.models}",
-    ]
-    if audit.has_probabilities:
-        cells.append(probability_text(audit.calibrated(row)))
-    return [*cells, shorten(change_of(row), _CHANGE)]
 
 
 def probability_text(p: float | None) -> str:

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from enum import Enum
+from functools import partial
 
 from ..scoring import Run
-from .board import Board
+from .board import Board, RankedValue
 from .board_tables import metric_table, reported_formats, tested_cell
+from .columns import Column, table_of, value_column
 from .comparable import asked_at
 from .cost_tables import cost_table
 from .legends import elsewhere_column
 from .notes import notes_of, signs_of
-from .result_table import Field, FieldValue, Table, value_column
+from .result_table import Table
 from .table_output import to_booktabs, to_latex
 
 
@@ -80,18 +83,25 @@ def _datasets(board: Board) -> Table:
     """Return datasets x models of the headline, each model with its format."""
     formats = reported_formats(board)
     chosen = {model for model, _ in board.elsewhere}
-    fields = [Field("dataset")]
+    columns: list[Column[str]] = [Column("dataset", str)]
     for model in board.models:
-        fields.append(value_column(model, formats.get(model, "")))
+        entry = partial(board.entry, model, metric=board.headline.name)
+        columns.append(_value_of_entry(model, entry, formats.get(model, "")))
         if model in chosen:
-            fields.append(value_column(elsewhere_column(model)))
-    rows: list[list[FieldValue]] = []
-    for dataset in board.datasets:
-        row: list[FieldValue] = [dataset.name]
-        for model in board.models:
-            entry = board.entry(model, dataset.name, board.headline.name)
-            row.append(entry.value if entry else None)
-            if model in chosen:
-                row.append(tested_cell(entry).value if entry else None)
-        rows.append(row)
-    return Table(f"{board.headline.title} by dataset", fields, rows, signs=signs_of(board))
+            columns.append(_tested_of_entry(elsewhere_column(model), entry))
+    names = [dataset.name for dataset in board.datasets]
+    title = f"{board.headline.title} by dataset"
+    return table_of(title, columns, names, signs=signs_of(board))
+
+
+_EntryOf = Callable[[str], RankedValue | None]  # Of a dataset
+
+
+def _value_of_entry(name: str, entry: _EntryOf, note: str) -> Column[str]:
+    value: Column[RankedValue] = value_column(name, lambda known: known.value, note=note)
+    return value.by(entry)
+
+
+def _tested_of_entry(name: str, entry: _EntryOf) -> Column[str]:
+    value: Column[RankedValue] = value_column(name, lambda known: tested_cell(known).value)
+    return value.by(entry)

@@ -24,18 +24,10 @@ from ..statistics import (
     metric_intervals,
 )
 from ..sweeps import name_and_step
+from .columns import Column, count_column, difference_column, p_column, table_of, value_column
 from .comparable import ComparableRuns, group_by
 from .legends import BOLD, TIED_SIGN, UNTESTED_SIGN
-from .result_table import (
-    Field,
-    FieldType,
-    FieldValue,
-    Note,
-    Table,
-    TableCell,
-    count_column,
-    value_column,
-)
+from .result_table import Note, Table, TableCell
 
 _NAMED = 5  # Most steps that the verdict names
 
@@ -159,28 +151,27 @@ def _curve(checkpoints: Sequence[_Checkpoint], curves: int) -> LearningCurve:
 
 def curve_table(curve: LearningCurve) -> Table:
     """Make a row for each checkpoint: its value, the difference to the best, and the p-value."""
-    rows: list[list[FieldValue]] = []
-    for point in curve.points:
-        row: list[FieldValue] = [point.step, len(point.run.rows), point.run.failed]
-        row.append(TableCell(point.value, point.interval, best=point.to_best is None))
-        if point.to_best is None:
-            row += [None, None]
-        else:
-            row += _test_cells(point.to_best)
-        rows.append(row)
-    fields = [
-        count_column("step"),
-        count_column("queries"),
-        count_column("failed calls"),
-        value_column(curve.title),
+    to_best: list[Column[Difference]] = [
+        difference_column("minus best", _to_best_cell),
+        p_column("p", lambda test: test.corrected),
     ]
-    fields += [Field("minus best", FieldType.DIFFERENCE, interval=True), Field("p", FieldType.P)]
+    columns: list[Column[CurvePoint]] = [
+        count_column("step", lambda point: point.step),
+        count_column("queries", lambda point: len(point.run.rows)),
+        count_column("failed calls", lambda point: point.run.failed),
+        value_column(
+            curve.title,
+            lambda point: TableCell(point.value, point.interval, best=point.to_best is None),
+        ),
+        *(each.by(lambda point: point.to_best) for each in to_best),
+    ]
     notes = (
         Note("", [curve.verdict]),
         Note(curve.title, ["failed calls count as misses"]),
         Note("Intervals", [INTERVALS_LEGEND]),
     )
-    return Table(f"{curve.name} on {curve.dataset}", fields, rows, notes, signs=_SIGNS)
+    title = f"{curve.name} on {curve.dataset}"
+    return table_of(title, columns, curve.points, notes, _SIGNS)
 
 
 _SIGNS = {
@@ -191,10 +182,10 @@ _SIGNS = {
 }
 
 
-def _test_cells(test: Difference) -> list[FieldValue]:
+def _to_best_cell(test: Difference) -> TableCell:
     sign = ""
     if test.p_value is None:
         sign = UNTESTED_SIGN
     elif not test.significant:
         sign = TIED_SIGN
-    return [TableCell(test.value, test.interval, sign=sign), test.corrected]
+    return TableCell(test.value, test.interval, sign=sign)

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 from ..analysis import HeldOutAnswers, estimate_run, held_out_answers, is_favoured, rank_formats
 from ..core import suggestion
+from ..protocol import Metric
 from ..scoring import Run
 from ..statistics import (
     BestOf,
@@ -25,6 +26,7 @@ from ..statistics import (
     paired_difference,
 )
 from .comparable import ComparableRuns, ExcludedRun, by_model, group_by
+from .result_table import TableCell
 
 EVERY_MODEL = ""  # The key of a format for every model without a format under its name
 
@@ -139,6 +141,10 @@ class FormatRow:
     # Its headline minus the reported run's, failed calls as misses, corrected by tests_against;
     # None for the reported run itself, and if either has no value
     to_reported: Difference | None
+
+    def cell(self, metric: Metric) -> TableCell:
+        """Return the value of a metric with its interval."""
+        return TableCell(self.run.value(metric), self.intervals.get(metric.name))
 
 
 def make_format_rows(

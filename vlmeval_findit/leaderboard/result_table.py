@@ -78,16 +78,6 @@ class Field:
         return self.kind in (FieldType.DIFFERENCE, FieldType.AMOUNT_DIFFERENCE)
 
 
-def count_column(name: str) -> Field:
-    """Make a column of whole numbers."""
-    return Field(name, FieldType.COUNT)
-
-
-def value_column(name: str, note: str = "", is_mean: bool = False) -> Field:
-    """Make a column of values with 95 % intervals."""
-    return Field(name, FieldType.VALUE, note, interval=True, is_mean=is_mean)
-
-
 @dataclass(frozen=True, slots=True)
 class TableCell:
     """A value, as a number in the unit of its metric.
@@ -189,7 +179,7 @@ def text_of(field: Field, cell: TableCell) -> str:
 
     >>> text_of(Field("p", FieldType.P), TableCell(0.0004))
     '<0.001'
-    >>> text_of(value_column("mIoU"), TableCell(61.25))
+    >>> text_of(Field("mIoU", FieldType.VALUE), TableCell(61.25))
     '61.2'
     >>> ratio = Field("x", FieldType.RATIO)
     >>> [text_of(ratio, TableCell(n)) for n in (1000 / 224, 1 / 12)]

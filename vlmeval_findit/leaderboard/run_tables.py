@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from operator import itemgetter
 
 from ..analysis import (
     APValue,
     CalibrationResult,
+    DefinitionResult,
     SameAnswers,
     SamplesScore,
     estimate_run,
@@ -15,6 +18,7 @@ from ..analysis import (
     untested_metrics,
 )
 from ..boxes import CONFIDENCE_MEANINGS
+from ..protocol import Metric
 from ..scoring import Run
 from ..statistics import (
     ALPHA,
@@ -25,42 +29,49 @@ from ..statistics import (
     WHICH_IMAGES_COUNT,
     Difference,
     Estimate,
+    Threshold,
     correct_by_holm,
     metric_intervals,
 )
-from .comparable import group_by
-from .cost_tables import cost_cells, cost_fields
-from .legends import STAR, TIED_SIGN, PValues
-from .result_table import (
-    NONE,
-    Field,
-    FieldType,
-    FieldValue,
-    Note,
-    Table,
-    TableCell,
+from .columns import (
+    Column,
     count_column,
+    difference_column,
+    p_cell,
+    p_column,
+    plain_value_column,
+    table_of,
     value_column,
 )
+from .comparable import group_by
+from .cost_tables import RUN_COSTS
+from .legends import STAR, TIED_SIGN, PValues
+from .result_table import NONE, FieldType, FieldValue, Note, Table, TableCell
 
 
 def runs_table(runs: Sequence[Run]) -> Table:
     """Make a row for each run of a benchmark: its metrics with intervals, model and dataset."""
-    metrics = runs[0].benchmark.all_metrics
-    rows: list[list[FieldValue]] = []
-    for run in runs:
-        variant = run.variant
-        bounds = run_intervals(run) if run.rows else {}
-        row: list[FieldValue] = [run.model, run.dataset_name, run.board_dataset, variant.format]
-        row += [len(run.rows), run.failed]
-        row += [TableCell(run.value(metric), bounds.get(metric.name)) for metric in metrics]
-        row += cost_cells(run.provenance.costs)
-        rows.append([*row, run.provenance.digest, str(run.path)])
-    fields = [Field("model"), Field("dataset"), Field("column"), Field("format")]
-    fields += [count_column("queries"), count_column("failed calls")]
-    fields += [value_column(metric.name) for metric in metrics]
-    fields += [*cost_fields(), Field("digest"), Field("path")]
-    return Table("Runs", fields, rows)
+    bounds = {id(run): run_intervals(run) if run.rows else {} for run in runs}
+
+    def value_of(metric: Metric) -> Column[Run]:
+        def cell(run: Run) -> TableCell:
+            return TableCell(run.value(metric), bounds[id(run)].get(metric.name))
+
+        return value_column(metric.name, cell)
+
+    columns: list[Column[Run]] = [
+        Column("model", lambda run: run.model),
+        Column("dataset", lambda run: run.dataset_name),
+        Column("column", lambda run: run.board_dataset),
+        Column("format", lambda run: run.variant.format),
+        count_column("queries", lambda run: len(run.rows)),
+        count_column("failed calls", lambda run: run.failed),
+        *map(value_of, runs[0].benchmark.all_metrics),
+        *(each.by(lambda run: run.provenance.costs) for each in RUN_COSTS),
+        Column("digest", lambda run: run.provenance.digest),
+        Column("path", lambda run: str(run.path)),
+    ]
+    return table_of("Runs", columns, runs)
 
 
 # --- two runs -------------------------------------------------------------------------------------
@@ -80,20 +91,46 @@ _SIGNS = {
 _TOO_FEW = {NONE: f"no test, no interval, as {TOO_FEW_IMAGES}: {WHICH_IMAGES_COUNT}"}
 
 
+@dataclass(frozen=True, slots=True)
+class _Compared:
+    """A value of two runs, and the test of their difference."""
+
+    name: str
+    runs: tuple[Run, Run]
+    metric: Metric
+    test: Difference
+    p_value: float | None
+    is_untested: bool = False  # The two values are over different queries
+
+    @property
+    def difference(self) -> TableCell:
+        sign = OTHER_QUERIES if self.is_untested else ""
+        return TableCell(self.test.value, self.test.interval, sign=sign)
+
+
+def _compared_columns(first: str, test: str) -> list[Column[_Compared]]:
+    return [
+        Column(first, lambda each: each.name),
+        plain_value_column("A", lambda each: each.runs[0].value(each.metric)),
+        plain_value_column("B", lambda each: each.runs[1].value(each.metric)),
+        difference_column("A - B", lambda each: each.difference),
+        p_column(test, lambda each: p_cell(each.p_value)),
+    ]
+
+
 def comparison_table(run: Run, other: Run, differences: Mapping[str, Difference]) -> Table:
     """Make a row for each metric of two runs: both values, their difference, its p-value.
 
     ``≠``: no test, as the two values are over different queries.
     """
     untested = untested_metrics(run, other)
-    rows = []
+    items = []
     for metric in run.benchmark.all_metrics:
-        if metric.name not in differences:
-            continue
-        test = differences[metric.name]
-        values = run.value(metric), other.value(metric)
-        sign = OTHER_QUERIES if metric.name in untested else ""
-        rows.append(_compared(metric.title, values, test, test.p_value, sign))
+        if (test := differences.get(metric.name)) is not None:
+            is_untested = metric.name in untested
+            items.append(
+                _Compared(metric.title, (run, other), metric, test, test.p_value, is_untested)
+            )
     # Of values over other queries – has another cause, which their sign says.
     has_too_few = any(
         test.p_value is None for name, test in differences.items() if name not in untested
@@ -102,7 +139,7 @@ def comparison_table(run: Run, other: Run, differences: Mapping[str, Difference]
     if is_same_run(run, other):
         signs = {NONE: SameAnswers.RUN.value}
     title = " minus ".join(f"{each.model} on {each.dataset_name}" for each in (run, other))
-    return Table(title, _comparison_fields("metric", "p"), rows, _NOTES, signs=signs)
+    return table_of(title, _compared_columns("metric", "p"), items, _NOTES, signs)
 
 
 def datasets_table(
@@ -117,28 +154,28 @@ def datasets_table(
         pairs: of two models on datasets of one benchmark, as :func:`pairs_by_models` groups them.
         differences: those of each pair.
     """
-    any_failed = any(run.failed for pair in pairs for run in pair)
     shown = []
-    for (run, other), by_metric in zip(pairs, differences, strict=True):
-        metric = run.benchmark.headline_counting_failures
+    for pair, by_metric in zip(pairs, differences, strict=True):
+        metric = pair[0].benchmark.headline_counting_failures
         if metric.name in by_metric:
-            shown.append((run, other, metric, by_metric[metric.name]))
-    as_labelled = [each for each in shown if each[0].provenance.reviews is None]
-    reviewed = [each for each in shown if each[0].provenance.reviews is not None]
-    tests = correct_by_holm(test for *_, test in as_labelled) + correct_by_holm(
-        test for *_, test in reviewed
-    )
-    rows = []
-    for (run, other, metric, _), test in zip(as_labelled + reviewed, tests, strict=True):
-        values = run.value(metric), other.value(metric)
-        row = _compared(run.board_dataset, values, test, test.corrected)
-        rows.append([*row, run.failed, other.failed] if any_failed else row)
-    fields = _comparison_fields("dataset", _HOLM)
-    if any_failed:
-        fields += [count_column("A failed"), count_column("B failed")]
+            shown.append((pair, metric, by_metric[metric.name]))
+    as_labelled = [each for each in shown if each[0][0].provenance.reviews is None]
+    reviewed = [each for each in shown if each[0][0].provenance.reviews is not None]
+    items = []
+    for family in (as_labelled, reviewed):
+        tests = correct_by_holm(test for *_, test in family)
+        for (pair, metric, _), test in zip(family, tests, strict=True):
+            name = pair[0].board_dataset
+            items.append(_Compared(name, pair, metric, test, test.corrected))
+    columns = _compared_columns("dataset", _HOLM)
+    if any(run.failed for pair in pairs for run in pair):
+        columns += [
+            count_column("A failed", lambda each: each.runs[0].failed),
+            count_column("B failed", lambda each: each.runs[1].failed),
+        ]
     run, other = pairs[0]
     title = f"{run.model} minus {other.model}: {headline_title(pairs)}"
-    return Table(title, fields, rows, _NOTES, signs={**_SIGNS, **_TOO_FEW})
+    return table_of(title, columns, items, _NOTES, {**_SIGNS, **_TOO_FEW})
 
 
 def pairs_by_models(pairs: Sequence[tuple[Run, Run]]) -> list[list[tuple[Run, Run]]]:
@@ -154,54 +191,48 @@ def headline_title(pairs: Sequence[tuple[Run, Run]]) -> str:
     return benchmark.headline_counting_failures.title if any_failed else benchmark.metrics[0].title
 
 
-def _comparison_fields(first: str, test: str) -> list[Field]:
-    values = [Field(name, FieldType.VALUE) for name in ("A", "B")]
-    difference = Field("A - B", FieldType.DIFFERENCE, interval=True)
-    return [Field(first), *values, difference, Field(test, FieldType.P)]
-
-
-def _compared(
-    name: str,
-    values: tuple[float | None, float | None],
-    test: Difference,
-    p_value: float | None,
-    sign: str = "",
-) -> list[FieldValue]:
-    star = STAR if p_value is not None and p_value < ALPHA else ""
-    difference = TableCell(test.value, test.interval, sign=sign)
-    return [name, *values, difference, TableCell(p_value, sign=star)]
-
-
 # --- samples --------------------------------------------------------------------------------------
 
 
 def samples_table(score: SamplesScore, consensus: Run | None) -> Table:
     """Make a row for the mean of several samples, their consensus, and the best by truth."""
     names = [metric.name for metric in score.metrics]
-
-    def row(name: str, summary: Estimate) -> list[FieldValue]:
-        bounds = metric_intervals(summary)
-        return [name, *(TableCell(summary.value(each), bounds.get(each)) for each in names)]
-
-    each_value = ([sample.value(name) for sample in score.each] for name in names)
-    known = [[number for number in values if number is not None] for values in each_value]
-    rows = [row(f"mean of {len(score.runs)} samples", score.mean)]
-    rows.append(["lowest sample", *(min(values, default=None) for values in known)])
-    rows.append(["highest sample", *(max(values, default=None) for values in known)])
+    each_value = {name: [sample.value(name) for sample in score.each] for name in names}
+    known = {name: [n for n in values if n is not None] for name, values in each_value.items()}
+    lines = [
+        (f"mean of {len(score.runs)} samples", _values_of(score.mean)),
+        ("lowest sample", {name: min(known[name], default=None) for name in names}),
+        ("highest sample", {name: max(known[name], default=None) for name in names}),
+    ]
     if consensus is not None:
-        rows.append(row("consensus", estimate_run(consensus, score.metrics)))
-    rows.append(row("best sample by truth", score.best))
-    fields = [Field("replies"), *(value_column(metric.title) for metric in score.metrics)]
-    return Table("Samples", fields, rows)
+        lines.append(("consensus", _values_of(estimate_run(consensus, score.metrics))))
+    lines.append(("best sample by truth", _values_of(score.best)))
+    columns: list[Column[tuple[str, Mapping[str, FieldValue]]]] = [
+        Column("replies", lambda line: line[0])
+    ]
+    for metric in score.metrics:
+        values: Column[Mapping[str, FieldValue]] = value_column(
+            metric.title, itemgetter(metric.name)
+        )
+        columns.append(values.by(lambda line: line[1]))
+    return table_of("Samples", columns, lines)
+
+
+def _values_of(estimate: Estimate) -> Mapping[str, FieldValue]:
+    """Return the values of an estimate with their intervals, by the names of metrics."""
+    bounds = metric_intervals(estimate)
+    names = [metric.name for metric in estimate.metrics]
+    return {name: TableCell(estimate.value(name), bounds.get(name)) for name in names}
 
 
 def passes_table(score: SamplesScore) -> Table:
     """Make one row of pass@k, for each k."""
     assert score.passes is not None
-    bounds = metric_intervals(score.passes)
-    names = [metric.name for metric in score.passes.metrics]
-    cells = [TableCell(score.passes.value(name), bounds[name]) for name in names]
-    return Table("pass@k", list(map(value_column, names)), [cells])
+    values = _values_of(score.passes)
+    columns: list[Column[Mapping[str, FieldValue]]] = [
+        value_column(name, itemgetter(name)) for name in values
+    ]
+    return table_of("pass@k", columns, [values])
 
 
 def samples_legend(score: SamplesScore, consensus: Run | None) -> Note:
@@ -221,42 +252,52 @@ def ranking_table(run: CalibrationResult) -> Table:
     """Make a row for each order of the boxes: average precision, and its gain over the output's."""
     rankings = [("as output", run.as_output)]
     rankings += [(f"by {each.definition}", each.ranking) for each in run.by_definition]
-    rows = [[name, *_with_gain(each.ap), *_with_gain(each.ap50)] for name, each in rankings]
-    fields = [Field("boxes ranked")]
-    for name in ("AP", "AP50"):
-        fields += [value_column(name), Field(f"{name} gain", FieldType.DIFFERENCE)]
+    precisions = [
+        *(each.by(lambda item: item[1].ap) for each in _precision_columns("AP")),
+        *(each.by(lambda item: item[1].ap50) for each in _precision_columns("AP50")),
+    ]
+    columns = [Column("boxes ranked", lambda item: item[0]), *precisions]
     signs = {TIED_SIGN: "the gain is not significant"}
-    return Table(f"{run.model} on {run.dataset}", fields, rows, signs=signs)
+    return table_of(f"{run.model} on {run.dataset}", columns, rankings, signs=signs)
 
 
-def _with_gain(precision: APValue) -> list[FieldValue]:
-    value = TableCell(precision.value, precision.interval)
+def _precision_columns(name: str) -> list[Column[APValue]]:
+    return [
+        value_column(name, lambda precision: TableCell(precision.value, precision.interval)),
+        difference_column(f"{name} gain", _gain, interval=False),
+    ]
+
+
+def _gain(precision: APValue) -> FieldValue:
+    if precision.gain is None:
+        return ""
     bounds = precision.gain_interval
     is_chance = bounds is not None and bounds.low <= 0 <= bounds.high
-    gain = TableCell(precision.gain, sign=TIED_SIGN if is_chance else "")
-    return [value, "" if precision.gain is None else gain]
+    return TableCell(precision.gain, sign=TIED_SIGN if is_chance else "")
 
 
 def calibration_table(run: CalibrationResult) -> Table:
     """Make a row for each definition of confidence: its error, and the best threshold."""
-    fields = [
-        Field("confidence"),
-        Field("ECE", FieldType.VALUE),
-        Field("best cut", FieldType.PROBABILITY, interval=True),
-        *(Field(name, FieldType.VALUE) for name in ("F1 there", "elsewhere", "uncut")),
-        count_column("unsure"),
+    cuts: list[Column[Threshold]] = [
+        Column(
+            "best cut",
+            lambda cut: TableCell(cut.value, cut.interval),
+            FieldType.PROBABILITY,
+            interval=True,
+        ),
+        plain_value_column("F1 there", lambda cut: cut.f1),
+        plain_value_column("elsewhere", lambda cut: cut.f1_elsewhere),
+        plain_value_column("uncut", lambda cut: cut.f1_uncut),
     ]
-    rows: list[list[FieldValue]] = []
-    for result in run.by_definition:
-        error = None if result.error is None else 100 * result.error
-        row: list[FieldValue] = [result.definition, error]
-        if (cut := result.threshold) is None:
-            row += [None, None, None, None, None]
-        else:
-            row.append(TableCell(cut.value, cut.interval))
-            row += [cut.f1, cut.f1_elsewhere, cut.f1_uncut, result.unsure]
-        rows.append(row)
-    return Table("Calibration", fields, rows)
+    columns: list[Column[DefinitionResult]] = [
+        Column("confidence", lambda result: result.definition),
+        plain_value_column(
+            "ECE", lambda result: None if result.error is None else 100 * result.error
+        ),
+        *(each.by(lambda result: result.threshold) for each in cuts),
+        count_column("unsure", lambda result: None if result.threshold is None else result.unsure),
+    ]
+    return table_of("Calibration", columns, run.by_definition)
 
 
 def explain_tables(runs: Sequence[CalibrationResult]) -> Note:

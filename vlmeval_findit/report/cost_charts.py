@@ -19,16 +19,19 @@ from ..analysis import counted_score, pareto_front
 from ..core import printable
 from ..leaderboard import (
     Board,
+    Column,
     Field,
     FieldType,
-    FieldValue,
     FormatRow,
     Table,
     TableCell,
+    amount_column,
     cost_words,
     group_by,
     mean_costs,
+    table_of,
     text_of,
+    value_column,
 )
 from ..protocol import Metric
 from ..scoring import COSTS, RunCosts
@@ -470,29 +473,41 @@ def front_table(board: Board, panels: Sequence[CostPanel]) -> Table:
     Where a reader of the costs must know more, the last column says what.
     """
     axes = known_axes(panels)
-    fields = [
-        Field("model"),
-        Field("format"),
-        Field("dataset"),
-        Field(board.headline.name, FieldType.VALUE, interval=True),
-        *(Field(COST_AXES[axis].name, FieldType.AMOUNT) for axis in axes),
-        Field("on the front by"),
-        Field("costs"),
+    items = [_Placed(panel, at) for panel in panels for at in range(len(panel.points))]
+
+    def fronts(item: _Placed) -> str | None:
+        on = [COST_AXES[axis].key for axis in axes if item.at in item.panel.fronts[axis]]
+        return ", ".join(on) or None
+
+    def words(item: _Placed) -> str:
+        return "; ".join(cost_words(item.point.costs))
+
+    columns: list[Column[_Placed]] = [
+        Column("model", lambda item: item.point.model),
+        Column("format", lambda item: item.point.format or None),
+        Column("dataset", lambda item: item.panel.dataset),
+        value_column(
+            board.headline.name, lambda item: TableCell(item.point.score, item.point.interval)
+        ),
     ]
-    rows: list[list[FieldValue]] = []
-    for panel in panels:
-        for at, point in enumerate(panel.points):
-            row: list[FieldValue] = [point.model, point.format or None, panel.dataset]
-            row.append(TableCell(point.score, point.interval))
-            row += [COST_AXES[axis].value(point.costs) for axis in axes]
-            fronts = [COST_AXES[axis].key for axis in axes if at in panel.fronts[axis]]
-            row.append(", ".join(fronts) or None)
-            row.append("; ".join(cost_words(point.costs)))
-            rows.append(row)
-    table = Table("Score and cost", fields, rows)
-    if any(row[-1] for row in rows):
-        return table
-    return table.only(*(field.name for field in fields[:-1]))
+    for axis in axes:
+        cost: Column[RunCosts] = amount_column(COST_AXES[axis].name, COST_AXES[axis].value)
+        columns.append(cost.by(lambda item: item.point.costs))
+    columns.append(Column("on the front by", fronts))
+    if any(map(words, items)):
+        columns.append(Column("costs", words))
+    return table_of("Score and cost", columns, items)
+
+
+class _Placed(NamedTuple):
+    """A point of a panel."""
+
+    panel: CostPanel
+    at: int
+
+    @property
+    def point(self) -> CostPoint:
+        return self.panel.points[self.at]
 
 
 _LETTER = 7.0  # Width of a letter, in pixels, of text of 12 pixels

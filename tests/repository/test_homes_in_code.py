@@ -1,0 +1,64 @@
+"""A fact of the code has one home: what only a home may write is found nowhere else."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+from paths import ROOT
+
+PACKAGE = ROOT / "vlmeval_findit"
+
+
+class Home(NamedTuple):
+    """What stands in one module only, and what to do instead."""
+
+    path: str
+    is_fact: Callable[[ast.AST], bool]
+    instead: str
+    example: str  # What would be found
+
+
+def _makes_table(node: ast.AST) -> bool:
+    """Tell whether a table is made of a list of fields and rows that position joins."""
+    match node:
+        case ast.Call(func=ast.Name(id="Table")) | ast.Call(func=ast.Attribute(attr="Table")):
+            return True
+    return False
+
+
+HOMES = {
+    "a table is columns": Home(
+        "leaderboard/columns.py",
+        _makes_table,
+        "table_of(title, columns, items): a Column has its name and its value",
+        'Table("Runs", [Field("model")], [[run.model]])',
+    ),
+}
+
+
+def found_in(tree: ast.AST, home: Home) -> list[ast.AST]:
+    """List the nodes of a tree that state the fact of a home."""
+    return [node for node in ast.walk(tree) if home.is_fact(node)]
+
+
+def _others(home: Home) -> Iterator[str]:
+    for path in sorted(PACKAGE.rglob("*.py")):
+        name = path.relative_to(PACKAGE).as_posix()
+        if name != home.path and found_in(_tree_of(path), home):
+            yield name
+
+
+def _tree_of(path: Path) -> ast.AST:
+    return ast.parse(path.read_text("utf-8"))
+
+
+@pytest.mark.parametrize("fact", HOMES)
+def test_a_fact_is_stated_in_its_home_only(fact: str) -> None:
+    home = HOMES[fact]
+    assert list(_others(home)) == [], home.instead
+    assert found_in(_tree_of(PACKAGE / home.path), home), "the home has moved"
+    assert found_in(ast.parse(home.example), home), "nothing would be found"
