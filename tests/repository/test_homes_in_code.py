@@ -30,7 +30,35 @@ def _makes_table(node: ast.AST) -> bool:
     return False
 
 
+_BOX_KEYS = {
+    "boxes", "labels", "frames", "assigned", "hits", "ious", "ignored", "labels_agree",
+    "confidences", "lenient", "recoverable", "repairs",
+}  # fmt: skip
+_DETAILS = {"details", "lenient"}
+
+
+def _reads_box_details(node: ast.AST) -> bool:
+    """Tell whether a key that boxes have in details is read there by hand."""
+    match node:
+        case ast.Subscript(value=values, slice=ast.Constant(value=key), ctx=ast.Load()):
+            pass
+        case ast.Call(func=ast.Attribute(value=values, attr="get"), args=[ast.Constant(key), *_]):
+            pass
+        case ast.Compare(left=ast.Constant(value=key), ops=[ast.In()], comparators=[values]):
+            pass
+        case _:
+            return False
+    name = values.attr if isinstance(values, ast.Attribute) else getattr(values, "id", "")
+    return key in _BOX_KEYS and name in _DETAILS
+
+
 HOMES = {
+    "a box answer is a record": Home(
+        "boxes/box_answer.py",
+        _reads_box_details,
+        "BoxAnswer.of(row): boxes, labels, frames, confidences and what they were matched with",
+        'boxes = row.details.get("boxes", ())',
+    ),
     "a table is columns": Home(
         "leaderboard/columns.py",
         _makes_table,

@@ -148,7 +148,6 @@ from .box_fusion import (
 from .coco_boxes import (
     ConfidenceError as ConfidenceError,
     NoConfidenceError as NoConfidenceError,
-    confidences_of as confidences_of,
     definitions_in as definitions_in,
     boxes_of_rows as boxes_of_rows,
     CocoBoxes as CocoBoxes,

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..benchmarks.findit import Family, FindItQuery, FindItVariant
-from ..boxes import CONFIDENCE_MEANINGS, Corners, MatchRule, plain_label
+from ..boxes import CONFIDENCE_MEANINGS, BoxAnswer, Corners, MatchRule, finite_corners, plain_label
 from ..coords import NotBoxesError
 from ..data import object_key, read_ids
 from ..protocol import AnyDataset, ScoredRow
@@ -41,15 +41,9 @@ class NoConfidenceError(ConfidenceError):
         super().__init__(message)
 
 
-def confidences_of(row: ScoredRow, definition: str) -> list[float | None]:
-    """Return the confidence of each box of a row, or None."""
-    values = row.details.get("confidences", {}).get(definition)
-    return [None] * len(row.details["boxes"]) if values is None else list(values)
-
-
 def definitions_in(rows: Sequence[ScoredRow]) -> list[str]:
     """Return the definitions by which some box of these rows has a confidence."""
-    names = {name for row in rows for name in row.details.get("confidences", {})}
+    names = {name for row in rows for name in BoxAnswer.of(row).confidences}
     return [name for name in CONFIDENCE_MEANINGS if name in names]
 
 
@@ -63,14 +57,12 @@ def boxes_of_rows(rows: Sequence[ScoredRow], definition: str) -> ConfidentBoxes:
     boxes: list[tuple[float, bool, int]] = []
     objects = np.zeros(len(place))
     for row in answered:
-        details, image = row.details, place[row.source]
-        assigned = zip(details["assigned"], details["hits"], strict=True)
-        hits = {box for box, is_hit in assigned if is_hit}
-        ignored = {*details.get("ignored", ())}
-        for box, value in enumerate(confidences_of(row, definition)):
-            if box not in ignored:
+        answer, image = BoxAnswer.of(row), place[row.source]
+        hits = {pair.box for pair in answer.pairs if pair.hit}
+        for box, value in enumerate(answer.confidences_by(definition)):
+            if box not in answer.ignored:
                 boxes.append((np.nan if value is None else value, box in hits, image))
-        objects[image] += len(details["assigned"])
+        objects[image] += len(answer.assigned)
     confidence, hit, at = zip(*boxes, strict=True) if boxes else ((), (), ())
     return ConfidentBoxes(
         np.array(confidence, float), np.array(hit, bool), np.array(at, np.intp), objects
@@ -87,7 +79,7 @@ class ResultOrigin(NamedTuple):
     box: int
 
     def confidence(self, definition: str) -> float | None:
-        return confidences_of(self.row, definition)[self.box]
+        return BoxAnswer.of(self.row).confidences_by(definition)[self.box]
 
 
 class Ignore(Enum):
@@ -235,18 +227,18 @@ class CocoBoxes:
     def _add_results(
         self, row: ScoredRow, query: FindItQuery, numbers: Sequence[int | str]
     ) -> None:
-        boxes = row.details["boxes"]
-        label = self._label(query)
-        frames = row.details.get("frames") or [0] * len(boxes)
-        labels = row.details.get("labels") or [label] * len(boxes)
-        for at, (box, frame, name) in enumerate(zip(boxes, frames, labels, strict=True)):
+        answer = BoxAnswer.of(row)
+        labels = answer.labels_or(self._label(query))
+        placed = zip(answer.boxes, answer.frames, labels, strict=True)
+        for at, (box, frame, name) in enumerate(placed):
             category = self._category_of(name)
-            if None in box:
+            corners = finite_corners(box)
+            if corners is None:
                 self.not_numbers += 1
             elif category is None:
                 self.unknown_labels += 1
             else:
-                x1, y1, x2, y2 = self._in_file(query, frame, box)
+                x1, y1, x2, y2 = self._in_file(query, frame, corners)
                 sides = [max(0.0, x2 - x1), max(0.0, y2 - y1)]
                 place = {"image_id": numbers[frame], "category_id": category}
                 self.results.append({**place, "bbox": [x1, y1, *sides], "score": 1.0})

@@ -81,7 +81,7 @@ def _row(
         return {**entry, "prediction": text, "extra_records": with_error(extra, why)}
     _, first = answers[0]
     texts = {reply.text for _, reply in answers}
-    unreadable = [reply for row, reply in answers if row.reason and not row.details["boxes"]]
+    unreadable = [reply for row, reply in answers if row.reason and not boxes_of(row)]
     if len(texts) == 1:
         text, record = _as_it_is(first)
     elif 2 * len(unreadable) > len(answers):

@@ -16,7 +16,7 @@ from statistics import fmean
 import numpy as np
 
 from ..benchmarks.findit import Family, FindItVariant
-from ..boxes import FormatFailure, MatchRule
+from ..boxes import BoxAnswer, FormatFailure, MatchRule, finite_corners
 from ..coords import NotBoxesError
 from ..models import find_model
 from ..protocol import (
@@ -313,17 +313,21 @@ def _said(row: ScoredRow, classes: ClassNumbers) -> ClassedBoxes | None:
 
     Boxes on objects that do not count are left out, and so are boxes without an area.
     """
-    boxes = row.details.get("boxes", [])
-    if row.failed or row.reason in _CUT or (row.reason is not None and not boxes):
+    answer = BoxAnswer.of(row)
+    if row.failed or row.reason in _CUT or (row.reason is not None and not answer.boxes):
         return None
-    ignored = {*row.details.get("ignored", ())}
-    numbers = classes.numbers(row.details.get("labels") or (), len(boxes))
-    whole = [
-        place
-        for place, box in enumerate(boxes)
-        if place not in ignored and None not in box and box[0] < box[2] and box[1] < box[3]
-    ]
-    return classed_boxes([boxes[place] for place in whole], [numbers[place] for place in whole])
+    numbers = classes.numbers(answer.labels, len(answer.boxes))
+    boxes = []
+    classes_of_boxes = []
+    for place, box in enumerate(answer.boxes):
+        corners = finite_corners(box)
+        if place in answer.ignored or corners is None:
+            continue
+        x1, y1, x2, y2 = corners
+        if x1 < x2 and y1 < y2:
+            boxes.append(corners)
+            classes_of_boxes.append(numbers[place])
+    return classed_boxes(boxes, classes_of_boxes)
 
 
 # --- reviews --------------------------------------------------------------------------------------

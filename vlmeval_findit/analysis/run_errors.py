@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..benchmarks.findit import NEGATIVE_SHARES, NegativeOutcome, rejections
+from ..boxes import BoxAnswer
 from ..core import suggestion
 from ..protocol import Benchmark, ErrorType, ScoredRow, Sums, rows_with_sum, with_events
 from ..scoring import Run, score_command
@@ -245,13 +246,14 @@ class LenientGain(NamedTuple):
 
 
 def _row_gain(row: ScoredRow) -> LenientGain | None:
-    lenient = row.details.get("lenient")
-    if not lenient:
+    answer = BoxAnswer.of(row)
+    lenient = answer.lenient
+    if lenient is None:
         return None
-    more = len(lenient["boxes"]) - len(row.details["boxes"])
-    if not more and lenient.get("labels") == row.details.get("labels"):
+    more = len(lenient.boxes) - len(answer.boxes)
+    if not more and [*lenient.labels] == [*answer.labels]:
         return None
-    return LenientGain(1, more, len(lenient["recoverable"]))
+    return LenientGain(1, more, len(lenient.recoverable))
 
 
 def lenient_replies(rows: Sequence[ScoredRow]) -> str:
@@ -284,8 +286,10 @@ def gain_by_repair(rows: Iterable[ScoredRow]) -> Mapping[str, LenientGain]:
     """
     gains: dict[str, list[LenientGain]] = {}
     for row in rows:
-        if gain := _row_gain(row):
-            for repair in row.details["lenient"]["repairs"]:
+        gain = _row_gain(row)
+        lenient = BoxAnswer.of(row).lenient
+        if gain is not None and lenient is not None:
+            for repair in lenient.repairs:
                 gains.setdefault(repair, []).append(gain)
     added = {repair: _add_up(each) for repair, each in gains.items()}
     return dict(sorted(added.items(), key=lambda item: (-item[1].replies, item[0])))

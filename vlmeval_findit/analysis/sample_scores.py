@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ..boxes import AGREEMENT, HIT_IOU, BoxToWrite, iou
+from ..boxes import AGREEMENT, HIT_IOU, BoxAnswer, BoxToWrite, finite_corners, iou, with_confidences
 from ..protocol import SAMPLE_SETTING, Better, Metric, ScoredRow, identity_conflicts, sum_rows
 from ..scoring import Run, load_runs
 from ..statistics import Estimate, clustered_sums, estimate_metrics, mean_of_estimates
@@ -162,13 +162,12 @@ def pass_estimate(runs: Sequence[Run]) -> Estimate:
 
 def boxes_of(row: ScoredRow) -> list[BoxToWrite | None]:
     """Return the boxes of a reply in pixels, None for each that is not finite."""
-    boxes = row.details.get("boxes", ())
-    labels = row.details.get("labels") or [""] * len(boxes)
-    frames = row.details.get("frames") or [0] * len(boxes)
-    return [
-        None if None in box else BoxToWrite(tuple(box), label, frame)
-        for box, label, frame in zip(boxes, labels, frames, strict=True)
-    ]
+    answer = BoxAnswer.of(row)
+    boxes: list[BoxToWrite | None] = []
+    for box, label, frame in zip(answer.boxes, answer.labels_or(""), answer.frames, strict=True):
+        corners = finite_corners(box)
+        boxes.append(None if corners is None else BoxToWrite(corners, label, frame))
+    return boxes
 
 
 def add_agreement(
@@ -189,14 +188,13 @@ def add_agreement(
 
 
 def _with_agreement(row: ScoredRow, others: Sequence[Callable[[BoxToWrite], bool]]) -> ScoredRow:
-    if not others or not row.details.get("boxes"):
+    boxes = boxes_of(row)
+    if not others or not boxes:
         return row
-    shares = [
-        0.0 if box is None else sum(agrees(box) for agrees in others) / len(others)
-        for box in boxes_of(row)
+    shares: list[float | None] = [
+        0.0 if box is None else sum(agrees(box) for agrees in others) / len(others) for box in boxes
     ]
-    known = row.details.get("confidences", {})
-    return replace(row, details={**row.details, "confidences": {**known, AGREEMENT: shares}})
+    return with_confidences(row, AGREEMENT, shares)
 
 
 def _agrees(row: ScoredRow) -> Callable[[BoxToWrite], bool]:

@@ -85,6 +85,19 @@ from .error_types import (
     f1_costs as f1_costs,
 )
 
+from .box_answer import (
+    BoxAnswer as BoxAnswer,
+    LenientBoxes as LenientBoxes,
+    finite_corners as finite_corners,
+    match_details as match_details,
+    stated_details as stated_details,
+    recovered_objects as recovered_objects,
+    lenient_details as lenient_details,
+    confidence_details as confidence_details,
+    with_confidences as with_confidences,
+    first_box_details as first_box_details,
+)
+
 from .confidences import (
     CONFIDENCE_DEFINITIONS as CONFIDENCE_DEFINITIONS,
     AGREEMENT as AGREEMENT,

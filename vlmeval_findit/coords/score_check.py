@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from ..benchmarks.findit import FindItVariant
-from ..boxes import MatchRule, space_from
+from ..boxes import BoxAnswer, Corners, MatchRule, finite_corners, space_from
 from ..protocol import ScoredRow
 from .conventions import ORDERS, SPACES, Convention, space_row_of
 from .diagnosis import FEWEST_BOXES, CoordinateVerdict, Diagnosis, diagnose
@@ -43,18 +43,23 @@ def sample(dataset: Any, rows: Sequence[ScoredRow]) -> tuple[AnsweredQuery, ...]
 
 def _query(query: Any, row: ScoredRow) -> AnsweredQuery:
     # A reply may have a million boxes.
-    boxes = row.details.get("boxes", ())[:_MOST_BOXES_OF_QUERY]
-    labels = row.details.get("labels", ())
-    usable = [i for i, box in enumerate(boxes) if all(n is not None and abs(n) < _FAR for n in box)]
-    labelled = bool(labels) and bool(query.truth.labels)
+    answer = BoxAnswer.of(row)
+    usable: list[int] = []
+    boxes: list[Corners] = []
+    for place, box in enumerate(answer.boxes[:_MOST_BOXES_OF_QUERY]):
+        corners = finite_corners(box)
+        if corners is not None and max(map(abs, corners)) < _FAR:
+            usable.append(place)
+            boxes.append(corners)
+    labelled = bool(answer.labels) and bool(query.truth.labels)
     return AnsweredQuery(
         query.width,
         query.height,
         query.images[0],
         query.truth.boxes,
-        [boxes[i] for i in usable],
+        boxes,
         query.truth.labels if labelled else (),
-        [labels[i] for i in usable] if labelled else (),
+        [answer.labels[place] for place in usable] if labelled else (),
     )
 
 

@@ -13,8 +13,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from ..analysis import confidences_of
-from ..boxes import DEFAULT_CONFIDENCE, MatchRule
+from ..boxes import DEFAULT_CONFIDENCE, BoxAnswer, MatchRule, finite_corners
 from ..core import atomic_write, counted, replace_surrogates
 from ..protocol import Role, ScoredRow
 from ..report import Transcript, gather_transcripts
@@ -48,7 +47,7 @@ def to_fiftyone(runs: Sequence[Run], out: Path) -> Iterator[str]:
         json.dump({"samples": list(samples.values())}, f, allow_nan=False)
     fields = [sample[name] for sample in samples.values() for name in names if name in sample]
     boxes = sum(len(field["detections"]) for field in fields)
-    left = sum(len(row.details["boxes"]) for run in shown for row in run.rows) - boxes
+    left = sum(len(BoxAnswer.of(row).boxes) for run in shown for row in run.rows) - boxes
     images = counted(len(samples), "image")
     count = counted(len(shown), "run")
     yield f"{out}/: {images}, {boxes:,} boxes of {count}"
@@ -93,7 +92,7 @@ def _add(
             sample["tags"].append(dataset)
         answered = _labels(sample, name, "Detections")
         if place == 0:
-            kind = row.reason or ("boxes" if row.details["boxes"] else "no box")
+            kind = row.reason or ("boxes" if BoxAnswer.of(row).boxes else "no box")
             label = {
                 "_cls": "Classification",
                 "label": "failed call" if row.failed else kind,
@@ -129,13 +128,11 @@ def _labels(sample: Document, name: str, kind: str) -> list[Document]:
 
 def _confidences(row: ScoredRow) -> dict[int, list[float | None]]:
     by_frame: dict[int, list[float | None]] = {}
-    if not row.failed and "confidences" in row.details:
-        boxes = row.details["boxes"]
-        frames = row.details.get("frames") or [0] * len(boxes)
-        for box, frame, confidence in zip(
-            boxes, frames, confidences_of(row, DEFAULT_CONFIDENCE), strict=True
-        ):
-            if None not in box:
+    answer = BoxAnswer.of(row)
+    if not row.failed and answer.confidences:
+        confidences = answer.confidences_by(DEFAULT_CONFIDENCE)
+        for box, frame, confidence in zip(answer.boxes, answer.frames, confidences, strict=True):
+            if finite_corners(box) is not None:
                 by_frame.setdefault(frame, []).append(confidence)
     return by_frame
 

@@ -6,7 +6,16 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ..benchmarks.findit import FindItQuery, reply_format, space_of_whole_images
-from ..boxes import BoxToWrite, Corners, ReplyFormat, Space, reply_extent, space_from, write
+from ..boxes import (
+    BoxAnswer,
+    BoxToWrite,
+    Corners,
+    ReplyFormat,
+    Space,
+    reply_extent,
+    space_from,
+    write,
+)
 from ..protocol import AnyDataset, Replies, Reply, ReplyRecord, Settings
 from ..scoring import Run
 
@@ -51,7 +60,7 @@ def right_answers(
             adheres = row.reason is None or not each.query.truth.boxes
             if adheres and run.benchmark.query_score(row) == 100.0:
                 answers[row.index] = RightAnswer(reply.text, each.space)
-                if min(row.details.get("ious", ()), default=1.0) >= CLOSE:
+                if min(BoxAnswer.of(row).ious or (), default=1.0) >= CLOSE:
                     close.add(row.index)
     return answers
 

@@ -50,7 +50,6 @@ from .result_table import (
     Note as Note,
     Field as Field,
     TableCell as TableCell,
-    FieldValue as FieldValue,
     Table as Table,
     text_of as text_of,
 )

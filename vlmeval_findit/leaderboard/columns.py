@@ -64,8 +64,8 @@ class Column(Generic[T]):
 
 count_column = partial(Column, kind=FieldType.COUNT)  # Of whole numbers
 value_column = partial(Column, kind=FieldType.VALUE, interval=True)  # With 95 % intervals
-plain_value_column = partial(Column, kind=FieldType.VALUE)
-amount_column = partial(Column, kind=FieldType.AMOUNT)
+plain_value_column = partial(Column, kind=FieldType.VALUE)  # Without intervals
+amount_column = partial(Column, kind=FieldType.AMOUNT)  # Of costs
 difference_column = partial(Column, kind=FieldType.DIFFERENCE, interval=True)
 p_column = partial(Column, kind=FieldType.P)
 

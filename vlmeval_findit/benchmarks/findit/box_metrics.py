@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from math import isfinite
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from ...boxes import (
     AnswerKind,
-    Corners,
     FormatFailure,
     ImageExtent,
     LenientReply,
@@ -66,39 +64,6 @@ def lenient_matches(
     for (place, parsed), matched in zip(lenient.items(), matches, strict=True):
         results[place] = LenientResult(parsed, matched)
     return results
-
-
-def recovered_objects(strict: MatchResult, lenient: LenientResult) -> tuple[int, ...]:
-    """List the indices of the objects that only the lenient reading finds."""
-    recovered = []
-    for at, (lenient_hit, hit) in enumerate(zip(lenient.match.hits, strict.hits, strict=True)):
-        if lenient_hit and not hit:
-            recovered.append(at)
-    return tuple(recovered)
-
-
-def lenient_details(strict: MatchResult, lenient: LenientResult) -> dict[str, Any]:
-    """Return a lenient reading's details: boxes in pixels, those of the strict reading first."""
-    reading = lenient.lenient.reading
-    matched = lenient.match
-    result: dict[str, Any] = {
-        "repairs": [repair.value for repair in lenient.lenient.repairs],
-        "boxes": finite(matched.boxes),
-        "hits": list(matched.hits),
-        "recoverable": list(recovered_objects(strict, lenient)),
-    }
-    return result | labels_and_frames(reading)
-
-
-def labels_and_frames(reading: ParsedReply) -> dict[str, Any]:
-    """Return the labels and frames of boxes for a row's details, where there are any."""
-    stated = {"labels": list(reading.labels), "frames": list(reading.frames)}
-    return {name: values for name, values in stated.items() if values}
-
-
-def finite(boxes: Sequence[Corners]) -> list[list[float | None]]:
-    """Return boxes as in JSON, with null for a number that is not finite."""
-    return [[n if isfinite(n) else None for n in box] for box in boxes]
 
 
 def box_answer_kind(
@@ -331,7 +296,6 @@ class RuleMetrics:
     sums: Callable[[ParsedReply, MatchResult, Truth], dict[str, float]]  # Of a query
     # By sum of what lenient parsing adds: its count in one reading
     lenient_counts: Mapping[str, Callable[[MatchResult], int]]
-    omitted_details: tuple[str, ...] = ()  # Details that these answers do not have
 
     def lenient_sums(self, strict: MatchResult, lenient: LenientResult) -> dict[str, float]:
         """Return what lenient parsing adds, where not 0; another assignment can take away."""
@@ -368,7 +332,6 @@ POINT_METRICS = RuleMetrics(
         "lenient_pointed": lambda matched: matched.tp,
         "lenient_places": lambda matched: max(len(matched.hits), matched.counted),
     },
-    omitted_details=("ious", "tp", "n_pred", "n_gt"),
 )
 # Metrics and sums by the rule that matches answers with objects
 METRICS_BY_RULE = {MatchRule.BOX_OVERLAP: BOX_METRICS, MatchRule.POINT_IN_OBJECT: POINT_METRICS}

@@ -10,6 +10,7 @@ from itertools import product
 from typing import Any
 
 from ...boxes import (
+    BoxAnswer,
     BoxError,
     Corners,
     CountsAs,
@@ -68,7 +69,7 @@ class F1Errors(ErrorAnalysis):
 
     def parts(self, row: ScoredRow, by: str) -> Iterator[tuple[str, Mapping[str, float]]]:
         if by == OBJECT_COUNT_SLICES:
-            yield str(row.details["n_gt"]), self.events(row)
+            yield str(len(BoxAnswer.of(row).assigned)), self.events(row)
         elif by in row.slices or by not in (SIZE_SLICES, LABEL_KEY):
             yield from super().parts(row, by)
         else:

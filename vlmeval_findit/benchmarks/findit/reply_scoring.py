@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...boxes import (
-    NO_BOX,
     AnswerKind,
     Confidences,
     ErrorEvent,
@@ -17,12 +16,16 @@ from ...boxes import (
     MatchRule,
     ParsedReply,
     ReplyFormat,
-    as_decimal,
     classify_errors,
+    confidence_details,
     confidences,
     has_number_or_bracket,
+    lenient_details,
     match,
+    match_details,
     reader,
+    recovered_objects,
+    stated_details,
 )
 from ...protocol import (
     TRUNCATED,
@@ -41,11 +44,7 @@ from .box_metrics import (
     LenientResult,
     NegativeOutcome,
     box_answer_kind,
-    finite,
-    labels_and_frames,
-    lenient_details,
     lenient_matches,
-    recovered_objects,
 )
 from .error_costs import ERRORS, details_of, event_sums
 from .findit_query import FindItQuery
@@ -68,7 +67,7 @@ class ScoredReply:
 
     @property
     def recoverable(self) -> tuple[int, ...]:
-        return recovered_objects(self.match, self.lenient) if self.lenient else ()
+        return recovered_objects(self.match, self.lenient.match) if self.lenient else ()
 
     @property
     def kind(self) -> AnswerKind:
@@ -213,25 +212,11 @@ def _details(reply: ScoredReply, events: Sequence[ErrorEvent]) -> Mapping[str, A
         "label": reply.query.label,
         "image": reply.query.images[0],
         "adherent": reading.reason is None,
-        "boxes": finite(matched.boxes),
-        "ious": list(map(as_decimal, matched.ious)),
-        "hits": list(matched.hits),
-        "assigned": [None if box == NO_BOX else box for box in matched.assigned],
-        "tp": matched.tp,
-        "n_pred": matched.counted,
-        "n_gt": len(matched.ious),
+        **match_details(matched, reply.match_rule),
+        **stated_details(reading),
     }
-    for name in METRICS_BY_RULE[reply.match_rule].omitted_details:
-        del result[name]
-    if matched.ignored:
-        result["ignored"] = list(matched.ignored)
-    if matched.labels_agree:
-        result["labels_agree"] = list(matched.labels_agree)
-    result |= labels_and_frames(reading)
     if reply.lenient is not None:
-        result["lenient"] = lenient_details(reply.match, reply.lenient)
+        result |= lenient_details(matched, reply.lenient.lenient, reply.lenient.match)
     if events:
         result[ERRORS] = details_of(events, matched, reading, reply.query.truth)
-    if reply.confidences:
-        result["confidences"] = reply.confidences
-    return result
+    return result | confidence_details(reply.confidences)

@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from ...boxes import FormatFailure, MatchResult, as_decimal
+from ...boxes import BoxAnswer, FormatFailure, MatchResult, first_box_details
 from ...protocol import (
     Answer,
     AnswerErrors,
@@ -26,7 +26,14 @@ from ...protocol import (
     ScoredRow,
     Settings,
 )
-from ..findit import AnnotationTable, FindIt, ScoredReply, draw_as, match_replies, with_answer
+from ..findit import (
+    AnnotationTable,
+    FindIt,
+    ScoredReply,
+    draw_as,
+    match_replies,
+    with_answer,
+)
 from ..findit import scored_row as findit_row
 from . import accuracy_metrics as accuracy
 from .expression_tables import (
@@ -90,10 +97,11 @@ class RefL4(FindIt):
 
     def draw(self, dataset: Any, row: ScoredRow) -> Drawing:
         """Draw the truth and every box; only the first can be a hit, and only above 0.5."""
-        roles = [(Role.MISS, 0.0)] * len(row.details["boxes"])
-        if roles:
-            role = Role.HIT if row.details["hits"][0] else Role.MISS
-            roles[0] = (role, row.details["ious"][0])
+        answer = BoxAnswer.of(row)
+        roles = [(Role.MISS, 0.0)] * len(answer.boxes)
+        if roles and answer.ious is not None:
+            role = Role.HIT if answer.hits[0] else Role.MISS
+            roles[0] = (role, answer.ious[0])
         return draw_as(dataset.queries[row.index], row, roles)
 
     def with_label(self, dataset: Any, query: Expression, answer: Answer) -> Expression:
@@ -136,22 +144,15 @@ def _scored_row(
     reply: ScoredReply, truth: Annotation, iou: float, passed: int, passed_more: int
 ) -> ScoredRow:
     row = findit_row(reply)
-    shared = ("label", "image", "adherent", "boxes", "labels")
-    details = {name: value for name, value in row.details.items() if name in shared}
     has_box = bool(reply.match.boxes)
-    if _lenient_box(reply) is not None:
-        hit = passed_more > 0
-        details["lenient"] = {
-            **row.details["lenient"],
-            "hits": [hit],
-            "recoverable": [0] if hit else [],
-        }
-    details |= {
-        "id": truth.index,
-        "ious": [as_decimal(iou) if math.isfinite(iou) else 0.0],
-        "hits": [passed > 0],
-        "passed": passed,
-    }
+    details = first_box_details(
+        row,
+        {"id": truth.index},
+        iou if math.isfinite(iou) else 0.0,
+        is_hit=passed > 0,
+        is_hit_leniently=None if _lenient_box(reply) is None else passed_more > 0,
+    )
+    details["passed"] = passed
     sums = accuracy.sums_of(passed, has_box, row.failed)
     sums["adherent"] = int(not row.failed and row.reason is None)
     if passed_more:
