@@ -114,7 +114,7 @@ from .custom.text_encodings import (
     text_of as text_of,
 )
 
-from .custom.flags import (
+from .custom.uncounted_objects import (
     why_ignored as why_ignored,
 )
 

@@ -101,6 +101,15 @@ def _is_written(value: Any, place: Sequence[str | int]) -> bool:
 # --- text -----------------------------------------------------------------------------------------
 
 
+def plain_name(name: str) -> str:
+    """Return a name without letter case and punctuation.
+
+    >>> plain_name("Is_Crowd"), plain_name("image width")
+    ('iscrowd', 'imagewidth')
+    """
+    return "".join(sign for sign in name.lower() if sign.isalnum())
+
+
 def published_text_of(path: Path) -> str:
     """Return the text of a published file, which is in UTF-8, or raise an AnnotationError."""
     try:

@@ -12,8 +12,8 @@ from pathlib import Path
 
 from ...core import suggestion
 from ..annotated_samples import AnnotationError
-from .flags import says_not_to_count
 from .text_encodings import text_of
+from .uncounted_objects import says_not_to_count
 
 # Signs without a width, which nobody sees in a label
 _UNSEEN = dict.fromkeys(map(ord, "\u200b\u2060\ufeff"))

@@ -44,12 +44,12 @@ from .coco_records import (
     Id,
 )
 from .collector import Collector
-from .flags import meaning_of_flag
 from .json_sections import parts
 from .node import Node
 from .number_readings import array_of
 from .polygons import Outlines, fill_outlines
 from .reader_options import ReaderOptions
+from .uncounted_objects import meaning_of_flag
 from .upright_boxes import ROTATED, around_points, around_turned
 
 _REQUIRED = ("images", "categories", "annotations")

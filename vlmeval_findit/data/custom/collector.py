@@ -25,7 +25,7 @@ which the collector asks, and no reader decides:
 * the stated size of an image: :attr:`Node.size`, ``exif_pixels.py``;
 * what numbers mean (pixels or fractions, corners or sides, turned): ``number_readings.py``;
 * which split is read: ``splits.py``; keys of an image that name its split go to ``splits``;
-* flags like ``iscrowd``: ``flags.py``; a reader passes all that may be one to ``flags``;
+* flags like ``iscrowd``: ``uncounted_objects.py``; what may be one goes to ``flags``;
 * the text of a label, and rules for classes: ``class_rules.py``;
 * the upright box of a shape: ``upright_boxes.py``;
 * masks: ``polygons.py``, ``annotation_values.py``;
@@ -57,7 +57,6 @@ from ..ledger import Ledger
 from .annotation_values import IMAGE_SUFFIXES
 from .class_rules import label_text
 from .detection import Detections, detection_samples
-from .flags import why_ignored
 from .found_files import files_below
 from .image_names import ImageNames, PairedImages
 from .node import Node, read_elements, read_json, read_lines
@@ -70,6 +69,7 @@ from .splits import (
     split_by_folders,
 )
 from .text_encodings import text_of, xml_of
+from .uncounted_objects import why_ignored
 
 
 @dataclass(frozen=True, slots=True)

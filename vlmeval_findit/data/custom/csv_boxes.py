@@ -21,14 +21,20 @@ from ...boxes import Corners
 from ...core import quoted_value, suffix_of
 from ...storage import ImageFileError, Size, read_image_header
 from ..annotated_samples import AnnotationError, BoxForm, Samples, Units
-from .annotation_values import IMAGE_SUFFIXES, written_number, written_numbers, written_size
+from .annotation_values import (
+    IMAGE_SUFFIXES,
+    plain_name,
+    written_number,
+    written_numbers,
+    written_size,
+)
 from .collector import Collector
-from .flags import meaning_of_flag, plain_name
 from .node import SIDES_OF_IMAGES
 from .number_readings import forms_that_fit
 from .reader_options import ReaderOptions
 from .splits import key_of_splits, names_a_split
 from .text_encodings import text_of
+from .uncounted_objects import meaning_of_flag
 from .upright_boxes import around_centre
 
 # Sides of an image that its tool did not know

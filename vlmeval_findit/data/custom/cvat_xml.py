@@ -11,9 +11,9 @@ from ...storage import Size
 from ..annotated_samples import AnnotationError, Samples
 from .annotation_values import written_number, written_size
 from .collector import Collector
-from .flags import meaning_of_flag
 from .polygons import fill_polygons
 from .reader_options import ReaderOptions
+from .uncounted_objects import meaning_of_flag
 from .upright_boxes import ROTATED, around_ellipse, around_points, around_turned
 
 _CORNERS = ("xtl", "ytl", "xbr", "ybr")

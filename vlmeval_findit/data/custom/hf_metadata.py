@@ -11,9 +11,9 @@ from ..annotated_samples import BoxForm, Samples
 from .annotation_values import FourNumbers, ListOfJson
 from .class_rules import ClassRules
 from .collector import Collector
-from .flags import meaning_of_flag
 from .node import SIDES_OF_IMAGES, Node
 from .reader_options import ReaderOptions
+from .uncounted_objects import meaning_of_flag
 
 _Boxes = Annotated[list[FourNumbers], Expected("a list of boxes [x, y, width, height]")]
 LABELS = ("category", "categories", "label", "labels", "class", "classes", "name", "names")

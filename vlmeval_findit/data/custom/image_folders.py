@@ -10,8 +10,7 @@ from pathlib import Path
 from ...core import RARE_COLLECTIONS, suffix_of, unsafe_name
 from ..annotated_samples import AnnotationError, Samples
 from ..ledger import Ledger
-from .annotation_values import IMAGE_SUFFIXES
-from .flags import plain_name
+from .annotation_values import IMAGE_SUFFIXES, plain_name
 from .image_names import ImageNames
 from .layouts import OF_ANNOTATIONS, Layout
 from .reader_options import ReaderOptions

@@ -27,8 +27,7 @@ from .annotation_formats import (
     Place,
     format_of,
 )
-from .annotation_values import IMAGE_SUFFIXES
-from .flags import plain_name
+from .annotation_values import IMAGE_SUFFIXES, plain_name
 from .foreign_formats import name_foreign
 from .found_files import files_below, is_of_systems, is_readme
 from .glimpse import glimpse

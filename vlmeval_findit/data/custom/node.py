@@ -14,12 +14,13 @@ from .annotation_values import (
     ObjectOfJson,
     PixelsOfJson,
     json_of,
+    plain_name,
     validated,
 )
-from .flags import meaning_of_flag, plain_name
 from .json_sections import sections
 from .splits import names_a_split
 from .text_encodings import text_of
+from .uncounted_objects import meaning_of_flag
 
 # What files call the width and the height of an image, without letter case and punctuation
 _PREFIXES = ("image", "img", "original", "orig")

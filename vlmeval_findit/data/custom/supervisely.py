@@ -16,11 +16,11 @@ from ...storage import ImageFileError, Size, read_image_header
 from ..annotated_samples import Samples
 from .annotation_values import PointOfJson, PointsOfJson
 from .collector import Collector, ListedFile, listed_files
-from .flags import meaning_of_flag
 from .node import Node
 from .polygons import fill_polygons
 from .reader_options import ReaderOptions
 from .splits import names_a_split
+from .uncounted_objects import meaning_of_flag
 from .upright_boxes import around_points
 
 _HEAD = 1 << 16  # Bytes of a PNG in which its size stands

@@ -13,10 +13,10 @@ from ...core import Expected, Text
 from ..annotated_samples import AnnotationError, Samples
 from .annotation_values import Coordinate, ObjectOfJson
 from .collector import Collector
-from .flags import meaning_of_flag
 from .node import Node
 from .reader_options import ReaderOptions
 from .splits import names_a_split
+from .uncounted_objects import meaning_of_flag
 from .upright_boxes import ROTATED, around_ellipse, around_points
 
 _OF_IMAGES = frozenset(

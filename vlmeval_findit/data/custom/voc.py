@@ -15,8 +15,8 @@ from ...storage import Size
 from ..annotated_samples import AnnotationError, Samples
 from .annotation_values import written_number, written_size
 from .collector import Collector, ListedFile, listed_files
-from .flags import meaning_of_flag
 from .reader_options import ReaderOptions
+from .uncounted_objects import meaning_of_flag
 from .upright_boxes import ROTATED, around_turned
 
 _OF_FILE = frozenset(

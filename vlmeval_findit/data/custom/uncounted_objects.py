@@ -12,6 +12,7 @@ from typing import Any
 
 from ...core import quoted_value
 from ..annotated_samples import CROWD, DIFFICULT, IGNORED, AnnotationError
+from .annotation_values import plain_name
 
 # Why an object does not count, by the flag of it, first what changes scoring most
 _FLAGS: Mapping[str, str] = {
@@ -41,15 +42,6 @@ _CLASSES = frozenset(
 _YES = ("1", "1.0", "true", "yes")
 # OpenImages writes -1 for "not known", VOC "Unspecified".
 _NO = ("", "0", "0.0", "false", "no", "-1", "none", "null", "unspecified")
-
-
-def plain_name(name: str) -> str:
-    """Return a name without letter case and punctuation.
-
-    >>> plain_name("Is_Crowd"), plain_name("image width")
-    ('iscrowd', 'imagewidth')
-    """
-    return "".join(sign for sign in name.lower() if sign.isalnum())
 
 
 @cache
