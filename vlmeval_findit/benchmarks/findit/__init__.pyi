@@ -112,7 +112,7 @@ from .box_metrics import (
     METRICS_BY_RULE as METRICS_BY_RULE,
 )
 
-from .error_costs import (
+from .f1_errors import (
     SIZE_SLICES as SIZE_SLICES,
     OBJECT_COUNT_SLICES as OBJECT_COUNT_SLICES,
     ERROR_TYPES as ERROR_TYPES,

@@ -34,7 +34,7 @@ from .annotation_tables import LoadedFindIt, load_findit
 from .box_metrics import BOX_METRICS, POINT_METRICS, NegativeOutcome
 from .box_outcomes import draw, threshold_curve
 from .dataset_names import parse
-from .error_costs import F1Errors, PointErrors
+from .f1_errors import F1Errors, PointErrors
 from .findit_datasets import Family
 from .findit_query import label_of, with_answer
 from .grid import AnnotationTable, all_tables

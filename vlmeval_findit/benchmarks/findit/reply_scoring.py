@@ -46,7 +46,7 @@ from .box_metrics import (
     box_answer_kind,
     lenient_matches,
 )
-from .error_costs import ERRORS, details_of, event_sums
+from .f1_errors import ERRORS, details_of, event_sums
 from .findit_query import FindItQuery
 from .run_space import SpaceInForce, pixel_map, reply_format, spaces_of
 from .variant import FindItVariant
