@@ -34,7 +34,7 @@ from .model_descriptions import (
     with_space,
     with_system,
 )
-from .model_registration import register_models
+from .registration import register_models
 
 
 @dataclass(frozen=True, eq=False)
