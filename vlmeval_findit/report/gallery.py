@@ -1,4 +1,7 @@
-"""Turn the answers of a page into values for its script, with their images as thumbnails."""
+"""Turn the answers of a page into values for its script, with their images as thumbnails.
+
+``templates/drawing.js`` draws their boxes.
+"""
 
 from __future__ import annotations
 
