@@ -33,7 +33,7 @@ from vlmeval_findit.statistics import (
     f1_curve,
     reliability,
 )
-from vlmeval_findit.storage import RunFiles
+from vlmeval_findit.storage import RunFiles, record_text
 
 pytest.importorskip("pycocotools")
 
@@ -66,7 +66,7 @@ def answered(world: World, name: str, answer: CallResult) -> Path:
                     logprobs[start:end] = [math.log(sure)] * (end - start)
             tokens = TokenLogprobs.rounded(range(1, len(reply) + 1), logprobs)
             record = ReplyRecord(finish_reason="stop", token_logprobs=tokens)
-        rows.append({"index": index, "prediction": reply, "extra_records": record.as_json()})
+        rows.append({"index": index, "prediction": reply, "extra_records": record_text(record)})
     path = world.runs / f"Model_{name}.json"
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(rows), encoding="utf-8")

@@ -12,7 +12,13 @@ from chat_server import Answer, Asked, ChatServer, completion, error
 from engine_fakes import FakeDeployment, FakeModel, answered_keys, demo_sweep, go, servers
 
 from vlmeval_findit.protocol import ReplyRecord, TokenLogprobs
-from vlmeval_findit.storage import XLSX_CELL_LIMIT, read_identity, read_predictions, write_rows
+from vlmeval_findit.storage import (
+    XLSX_CELL_LIMIT,
+    read_identity,
+    read_predictions,
+    record_text,
+    write_rows,
+)
 from vlmeval_findit.sweeps import Sweep, UnfinishedError
 
 CONFIG = """
@@ -163,11 +169,11 @@ def test_a_sheet_leaves_them_out_whole_and_says_so(
     )
     records = [few, many, replace(many, thought="so " * 20_000)]
     rows = [
-        {"index": at, "prediction": "[]", "extra_records": each.as_json()}
+        {"index": at, "prediction": "[]", "extra_records": record_text(each)}
         for at, each in enumerate(records)
     ]
     short = [few, replace(many, token_logprobs=None), ReplyRecord(space, "stop")]
-    assert all(len(json.dumps(each.as_json())) < XLSX_CELL_LIMIT for each in short)
+    assert all(len(json.dumps(record_text(each))) < XLSX_CELL_LIMIT for each in short)
     for name, expected in (("run.json", records), ("run.tsv", records), ("run.xlsx", short)):
         write_rows(tmp_path / name, lambda: rows)
         assert [reply.recorded for reply in read_predictions(tmp_path / name)] == expected

@@ -168,7 +168,7 @@ def by_local_model(text: str) -> Result:
     """A family of which nobody knows that it thinks."""
     settings = plan_generation(MODELS["InternVL3"], parse(f"FindIt_Pascal_{FORMAT}"), RunSettings())
     got = without_thought(settings, "a prompt", text, ReplyRecord(finish_reason="stop"))
-    return by_read(Reply(0, got.text, got.recorded))
+    return by_read(Reply(0, got.text, got.record))
 
 
 @pytest.mark.parametrize("entry", [by_read, by_score, by_completion, by_local_model])

@@ -26,7 +26,7 @@ from vlmeval_findit.protocol import (
     TokenLogprobs,
 )
 from vlmeval_findit.scoring import score_file, write_score
-from vlmeval_findit.storage import MORE_SAMPLES, image_folder
+from vlmeval_findit.storage import MORE_SAMPLES, image_folder, record_text
 
 Capture = pytest.CaptureFixture[str]
 
@@ -239,7 +239,8 @@ def test_calibration_at_its_ends(
     for reply in replies:
         length = len(reply["prediction"])
         tokens = TokenLogprobs.rounded(range(1, length + 1), [0.0] * length)
-        reply["extra_records"] = ReplyRecord(finish_reason="stop", token_logprobs=tokens).as_json()
+        record = ReplyRecord(finish_reason="stop", token_logprobs=tokens)
+        reply["extra_records"] = record_text(record)
     path.write_text(json.dumps(replies), encoding="utf-8")
     write_score(score_file(path, Settings(force=True)), path)
     expect("calibration runs", statuses, capsys)

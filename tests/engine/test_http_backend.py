@@ -26,7 +26,8 @@ from PIL import Image
 
 from vlmeval_findit.engine import CancelToken, HttpBackend, HttpService
 from vlmeval_findit.models import Budget, Endpoint, chat_model, token_limit
-from vlmeval_findit.protocol import StopReason, call_failed, image, parse_record, text
+from vlmeval_findit.protocol import ReplyRecord, StopReason, call_failed, image, text
+from vlmeval_findit.storage import parse_record, stored_record
 
 # --- one server -----------------------------------------------------------------------------------
 
@@ -39,14 +40,14 @@ def test_an_answer_records_its_call() -> None:
     assert answer.seconds > 0
     who = {"identifier": "openai/gpt-5.4-2026-03-05", "provider": "OpenAI", "row": "Qwen3-VL"}
     call = {"id": "gen-1", "cost": 0.01, "status": 200, "attempts": 1, "server": server.url}
-    assert answer.record == {
-        "space": {"kind": "grid1000"},
-        "finish_reason": "stop",
-        "thought": "hm",
-        "tokens": {"prompt": 900, "completion": 20},
-        "model": who,
-        "call": call,
-    }
+    assert answer.record == ReplyRecord(
+        space={"kind": "grid1000"},
+        finish_reason="stop",
+        thought="hm",
+        tokens={"prompt": 900, "completion": 20},
+        model=who,
+        call=call,
+    )
     assert asked.path == "/api/v1/chat/completions"
     assert asked.headers["authorization"] == f"Bearer {KEY}"
     assert asked.body["max_tokens"] == 768
@@ -69,7 +70,7 @@ def test_shared_images_are_marked_for_the_cache(tmp_path: Path) -> None:
             contents = [call.body["messages"][0]["content"] for call in server.asked]
         assert [["cache_control" in part for part in content] for content in contents] == marks
     tokens = {"prompt": 3000, "cached": 2000, "cache_write": 500, "completion": 9}
-    assert answer.record["tokens"] == tokens
+    assert answer.record.tokens == tokens
     assert call_of(answer)["cache_discount"] == -0.0015
 
 
@@ -204,11 +205,13 @@ def test_any_reply_can_be_stored(answer: Answer, why: str | None) -> None:
     with ChatServer(in_turn(answer)) as server:
         got = ask_call(service(server.url))
         assert len(server.asked) == 1, "it is not paid again"
-    whole = json.dumps([got.text, got.extra, got.error], ensure_ascii=False, allow_nan=False)
+    stored = stored_record(got)
+    whole = json.dumps([got.text, stored, got.error], ensure_ascii=False, allow_nan=False)
     assert whole.encode("utf-8")
-    record = parse_record(got.extra)
+    record = got.record
+    assert parse_record(stored) == record
     assert call_failed(got.text, record) is (why is not None)
-    assert json.dumps(json.loads(got.extra), allow_nan=False)
+    assert json.dumps(json.loads(stored), allow_nan=False)
     assert record.call.get("error") == got.error
     if why is None:
         assert got.error is None

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -22,6 +21,7 @@ from vlmeval_findit.models import (
     Budget,
     Endpoint,
     ImageSet,
+    answer_from,
     as_they_are,
     chat_model,
     for_provider,
@@ -113,7 +113,7 @@ def call_about(path: Path) -> Call:
 
 
 def reported(sha256: str, **more: Any) -> CallResult:
-    return CallResult("[]", ReplyRecord(images=({"sha256": sha256},), **more).as_json())
+    return CallResult("[]", ReplyRecord(images=({"sha256": sha256},), **more))
 
 
 def test_a_model_that_read_another_image_gave_no_answer(path: Path) -> None:
@@ -125,10 +125,10 @@ def test_a_model_that_read_another_image_gave_no_answer(path: Path) -> None:
     assert (failed.text, failed.error) == ("", f"{CHANGED}: {path}")
 
 
-@pytest.mark.parametrize("extra", [None, "a text", {"mine": 1}, {"findit": {"images": [{}]}}])
-def test_files_are_looked_at_again_for_models_that_report_nothing(path: Path, extra: Any) -> None:
+@pytest.mark.parametrize("record", [None, "a text", {"mine": 1}, {"findit": {"images": [{}]}}])
+def test_files_are_looked_at_again_for_models_that_report_nothing(path: Path, record: Any) -> None:
     call = call_about(path)
-    answer = CallResult("[]", extra)
+    answer = answer_from({"prediction": "[]", "extra_records": record})
     assert about_planned_images(call, answer) is answer
     touched(path)
     assert about_planned_images(call, answer) is answer
@@ -140,8 +140,7 @@ def test_files_are_looked_at_again_for_models_that_report_nothing(path: Path, ex
 
 def test_answers_over_http_are_kept_though_the_file_is_gone(path: Path) -> None:
     call: Call = call_about(path)
-    record: Mapping[str, Any] = {"findit": {"call": {"status": 200, "batch": "b"}}}
-    answer = CallResult("[]", json.dumps(record))
+    answer = CallResult("[]", ReplyRecord(call={"status": 200, "batch": "b"}))
     path.unlink()
     assert about_planned_images(call, answer) is answer
 

@@ -224,7 +224,7 @@ def test_a_real_adapter_changes_the_answers() -> None:
     merged = [reply.text for reply in replies]
     assert texts(folder, merge_adapter=False) == merged
     assert texts(base) != merged
-    who = replies[0].recorded.model
+    who = replies[0].record.model
     assert who["revision"] == known_revision(str(folder))
     assert (who["base"], who["base_revision"]) == (str(base), known_revision(str(base)))
     # As if its weights had been trained in full.

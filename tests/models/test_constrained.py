@@ -181,8 +181,8 @@ def test_any_model_on_this_machine_keeps_to_the_format(row: str, how: str, tmp_p
     free = model.answer_batch(asked, replace(variant, decoding=None))
     for reply, other in zip(held, free, strict=True):
         assert reply.text != other.text
-        assert reply.recorded.token_logprobs is not None
+        assert reply.record.token_logprobs is not None
         # What was stopped at its limit is a beginning of what fits.
-        cut = reply.recorded.finish_reason == "length"
+        cut = reply.record.finish_reason == "length"
         allowed = (FormatFailure.TRUNCATED, None) if cut else (None,)
         assert read(reply.text, variant.reply).reason in allowed, reply.text

@@ -38,10 +38,9 @@ from vlmeval_findit.protocol import (
     ReplyRecord,
     StopReason,
     image,
-    parse_record,
     text,
 )
-from vlmeval_findit.storage import image_folder, read_predictions
+from vlmeval_findit.storage import image_folder, parse_record, read_predictions, stored_record
 from vlmeval_findit.sweeps import UnfinishedError, run_sweep
 
 
@@ -186,7 +185,7 @@ class Failing(TimedClient):
         why = self._says(self.calls)
         if self._raises:
             raise RuntimeError(why)
-        return CallResult("", ReplyRecord(call={"error": why}).as_json(), why)
+        return CallResult("", ReplyRecord(call={"error": why}), why)
 
 
 EQUAL = "logits are all equal"
@@ -276,18 +275,21 @@ stages:
 
 def test_a_failure_carries_its_record_to_the_predictions(tmp_path: Path) -> None:
     call = {"id": "gen-1", "cost": 0.25, "status": 504, "error": "HTTP 504"}
-    extras: list[Any] = [
-        ReplyRecord(call=call).as_json(),
-        ReplyRecord(tokens={"prompt": 7}, finish_reason="length", call={"cost": 0.5}).as_json(),
-        {"of": "another model"},
-        None,
+    cut = ReplyRecord(tokens={"prompt": 7}, finish_reason="length", call={"cost": 0.5})
+    failed = CallResult("", error="HTTP 504: too late")
+    answers = [
+        failed._replace(record=ReplyRecord(call=call)),
+        failed._replace(record=cut),
+        failed._replace(foreign={"of": "another model"}),
+        failed,
     ]
-    answers = [CallResult("", extra, error="HTTP 504: too late") for extra in extras]
     client = Asking(lambda number: answers[number - 1] if number <= 4 else CallResult("[1]"))
     (result,) = go(demo_sweep(tmp_path, ONE_CELL), FakeDeployment(client, local))
     assert result.failed == 4
     stored = list(records(tmp_path / "calls.jsonl"))[:4]
+    extras = [*map(stored_record, answers)]
     assert [record["extra_records"] for record in stored] == extras
+    assert extras[2:] == [{"of": "another model"}, None]
     rows = {row["index"]: row for row in json.loads(result.path.read_text())}
     reported = [rows[record["row"]] for record in stored]
     assert all(
@@ -308,10 +310,30 @@ endless: list[Any] = []
 endless.append(endless)
 
 
-@pytest.mark.parametrize("extra", [{"a": float("nan")}, {"a": Path("x")}, endless], ids=repr)
-def test_a_record_of_any_type_does_not_cost_the_reply(extra: Any, tmp_path: Path) -> None:
+deep: list[Any] = []
+for _ in range(100_000):
+    deep = [deep]
+
+
+@pytest.mark.parametrize(
+    ("foreign", "stored"),
+    [
+        ({"a": float("nan")}, {"a": "NaN"}),
+        ({"a": Path("x")}, {"a": "x"}),
+        ({"a": (1, 2)}, {"a": [1, 2]}),
+        ('{"a":  1}', '{"a":  1}'),
+        ("", ""),
+        (7, 7),
+        (endless, "not JSON: ValueError: Circular reference detected"),
+        (deep, "not JSON: RecursionError: maximum recursion depth exceeded"),
+    ],
+    ids=range(8),
+)
+def test_a_record_of_any_type_does_not_cost_the_reply(
+    foreign: Any, stored: Any, tmp_path: Path
+) -> None:
     said = " [1,\u2028\r\n2]\ud83d\0\t"
-    client = Asking(lambda number: CallResult(said, extra))
+    client = Asking(lambda number: CallResult(said, foreign=foreign))
     (result,) = go(demo_sweep(tmp_path, ONE_CELL), FakeDeployment(client, local))
     assert [reply.text for reply in read_predictions(result.path)] == [said] * 19
 
@@ -320,8 +342,38 @@ def test_a_record_of_any_type_does_not_cost_the_reply(extra: Any, tmp_path: Path
 
     json.loads(result.path.read_text(), parse_constant=strict)
     for line in (tmp_path / "calls.jsonl").read_text().splitlines():
-        stored = json.loads(line, parse_constant=strict)
-        assert extra is not endless or "not JSON" in stored["extra_records"]
+        recorded = json.loads(line, parse_constant=strict)["extra_records"]
+        assert recorded == stored or recorded.startswith(stored)
+
+
+class Recording:
+    """A model of VLMEvalKit's that returns what it is told."""
+
+    def __init__(self, *returned: Any) -> None:
+        self._left = list(returned)
+
+    def generate(self, message: Any, dataset: str) -> Any:
+        return self._left.pop() if self._left else "[1]"
+
+
+@pytest.mark.parametrize("text", ["[1, 2, 3, 4]", None, "Failed to obtain answer via API."])
+@pytest.mark.parametrize(
+    ("damaged", "why"),
+    [
+        ({"findit": {"thought": 7}}, "findit.thought: 7 should be a text"),
+        ({"findit": {"tokens": {"prompt": "x"}}}, "findit.tokens.prompt: 'x' should be"),
+        ('{"findit": {"thou', "is it cut off?"),
+    ],
+    ids=["thought", "tokens", "cut off"],
+)
+def test_a_damaged_record_fails_its_call_and_no_other(
+    damaged: Any, why: str, text: str | None, tmp_path: Path
+) -> None:
+    model = Recording({"prediction": text, "extra_records": damaged})
+    (result,) = go(demo_sweep(tmp_path, ONE_CELL), FakeDeployment(model))
+    (failed,) = [each for each in read_predictions(result.path) if each.failed]
+    assert why in failed.text
+    assert result.failed == 1
 
 
 FAILURE = "Failed to obtain answer: <class 'E'> x"
@@ -339,6 +391,7 @@ QUOTES = "the reply quotes a credential (the value of AWS_SECRET_ACCESS_KEY): it
         ("", None),
         ("NA", None),
         ({"prediction": "[]", "extra_records": {"a": 1}}, None),
+        ({"prediction": "[]", "extra_records": '{"findit": {"thought": "wJalrXUtnFEMI"}}'}, QUOTES),
     ],
 )
 def test_what_a_model_returns(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -159,7 +158,7 @@ def test_the_tier_of_a_reply_is_charged(protocol: Protocol) -> None:
         service = asked_at(protocol, server)
         (answer,) = ask_calls(service)
     call = call_of(answer)
-    tokens = json.loads(answer.extra)["findit"]["tokens"]
+    tokens = answer.record.tokens
     assert service.model.prices is not None
     assert call["cost"] == pytest.approx((service.model.prices.cost_of(tokens) or 0.0) * multiple)
     assert " x " in call["cost_from"]

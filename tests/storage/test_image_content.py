@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +17,8 @@ from vlmeval_findit.storage import (
     content_of,
     image_bytes,
     is_other_file,
+    shown_contents,
     shown_in,
-    shown_text,
 )
 
 A, B = "a" * 64, "b" * 64
@@ -43,9 +44,10 @@ def test_missing_files_and_folders_are_explained(tmp_path: Path) -> None:
 
 
 def test_what_a_row_showed_is_written_and_read_back() -> None:
-    text = shown_text(["a.png", "b.png", "c.png"], [A, B + TRANSPARENT, "not read: gone"])
-    assert shown_in(text) == {"a.png": "a" * 16, "b.png": "b" * 16 + TRANSPARENT}
-    assert shown_text(["c.png"], ["not read: gone"]) == shown_text([], []) == ""
+    shown = shown_contents(["a.png", "b.png", "c.png"], [A, B + TRANSPARENT, "not read: gone"])
+    assert shown == {"a.png": "a" * 16, "b.png": "b" * 16 + TRANSPARENT}
+    assert shown_in(json.dumps(shown)) == shown_in(shown) == shown
+    assert shown_contents(["c.png"], ["not read: gone"]) == shown_contents([], []) == {}
 
 
 @pytest.mark.parametrize("value", [None, "", "[1]", "{", 3, float("nan"), {"a": 1}, ["a"]])

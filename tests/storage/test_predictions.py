@@ -19,9 +19,16 @@ from openpyxl import Workbook
 
 from vlmeval_findit.benchmarks.findit import FORMAT_FAILURES
 from vlmeval_findit.boxes import FormatFailure, ReplyFormat, read, reader
-from vlmeval_findit.protocol import FAILED_ANSWER, Reply, ReplyRecord, parse_record, read_reply
+from vlmeval_findit.protocol import FAILED_ANSWER, Reply, ReplyRecord, read_reply
 from vlmeval_findit.scoring import names_of, prediction_files
-from vlmeval_findit.storage import PredictionError, check_model_name, read_predictions, write_rows
+from vlmeval_findit.storage import (
+    PredictionError,
+    check_model_name,
+    parse_record,
+    read_predictions,
+    record_text,
+    write_rows,
+)
 
 Row = dict[str, Any]
 
@@ -76,8 +83,9 @@ def test_replies_and_records_are_read_as_they_stand(tmp_path: Path, suffix: str)
     ]
     images = ({"original": [10, 20], "sent": [5, 10]},)
     record = ReplyRecord({"kind": "pixels", "scene_max_size": 1824}, "stop", images)
+    stored = record_text(record)
     rows = [
-        {"index": 90 - at, "question": "?", "prediction": text, "extra_records": record.as_json()}
+        {"index": 90 - at, "question": "?", "prediction": text, "extra_records": stored}
         for at, text in enumerate(texts)
     ]
     rows[0]["extra_records"] = "{}"
@@ -175,7 +183,7 @@ def test_what_files_may_have(tmp_path: Path) -> None:
 
 def test_the_hosts_other_mode_stores_one_cell(tmp_path: Path) -> None:
     record = ReplyRecord(space={"kind": "unit"}, call={"cost": 0.5})
-    cell = {"prediction": "[]", "extra_records": record.as_json()}
+    cell = {"prediction": "[]", "extra_records": record_text(record)}
     path = file(tmp_path, "json", json.dumps([{"index": 4, "prediction": cell}]))
     assert read_predictions(path) == [Reply(4, "[]", record)]
 
@@ -395,7 +403,8 @@ def test_a_model_name_that_no_file_can_have(name: str) -> None:
 def test_what_is_no_record(value: object) -> None:
     assert parse_record(value) == ReplyRecord()
     record = ReplyRecord({"kind": "unit"}, "length", ({"original": [4, 3], "sent": [4, 3]},))
-    assert parse_record(record.as_json()) == parse_record(json.loads(record.as_json())) == record
+    text = record_text(record)
+    assert parse_record(text) == parse_record(json.loads(text)) == record
 
 
 # --- our record, damaged -------------------------------------------------------------------------
@@ -487,7 +496,7 @@ def test_keys_of_later_versions_are_ignored(tmp_path: Path) -> None:
     extra = {"findit": {**WHOLE, "of a later version": {"a": 1}}}
     rows = [{"index": 0, "prediction": "[]", "extra_records": extra}]
     (reply,) = read_predictions(file(tmp_path, "json", json.dumps(rows)))
-    expected = json.loads(reply.recorded.as_json())["findit"]
+    expected = json.loads(record_text(reply.recorded))["findit"]
     assert expected == {name: it for name, it in WHOLE.items() if it}
 
 

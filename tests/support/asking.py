@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from contextlib import aclosing
 from typing import Any, cast
@@ -117,6 +116,4 @@ def ask_call(asked: HttpService | HttpBackend, **options: Any) -> CallResult:
 
 def call_of(answer: CallResult) -> dict[str, Any]:
     """Return the record of a call."""
-    call = json.loads(answer.extra)["findit"]["call"]
-    assert isinstance(call, dict)
-    return call
+    return dict(answer.record.call)

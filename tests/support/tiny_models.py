@@ -15,12 +15,11 @@ from vlmeval_findit.benchmarks.findit import parse
 from vlmeval_findit.models import (
     MODELS,
     SHIPPED,
-    LocalCompletion,
     LocalRunner,
     RunSettings,
     load_local,
 )
-from vlmeval_findit.protocol import Message, image, text
+from vlmeval_findit.protocol import CallResult, Message, image, text
 
 VARIANT = parse("FindIt_Pascal_xyxy_json")
 FOLDER = Path(mkdtemp(prefix="findit-tiny-"))
@@ -72,5 +71,5 @@ def messages_of_several_images() -> list[Message]:
     return [(image(scene), text(f"Find {what}")) for what in asked]
 
 
-def one_at_a_time(model: LocalRunner, messages: Sequence[Message]) -> list[LocalCompletion]:
+def one_at_a_time(model: LocalRunner, messages: Sequence[Message]) -> list[CallResult]:
     return [model.answer_batch([message], VARIANT)[0] for message in messages]

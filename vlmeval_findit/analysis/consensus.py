@@ -23,12 +23,12 @@ from ..protocol import (
     ScoredRow,
     settings_from,
     text_of_failure,
-    with_error,
 )
 from ..scoring import Run, load_run, open_predictions, score_file, write_score
 from ..storage import (
     RunFiles,
     read_predictions,
+    record_text,
     sample_path,
     shown_column,
     write_identity,
@@ -72,13 +72,12 @@ def _row(
     opened: Predictions, rows: Sequence[ScoredRow], replies: Sequence[Reply]
 ) -> dict[str, Any]:
     """Return the row of a query in the prediction file, given its samples."""
-    entry: dict[str, Any] = {"index": rows[0].index, **shown_column(replies[0])}
+    entry = {"index": rows[0].index, **shown_column(replies[0].shown)}
     answers = [pair for pair in zip(rows, replies, strict=True) if not pair[0].failed]
     if not answers:
         why = "the calls of all samples failed"
-        text = text_of_failure(why)
-        extra = replies[0].recorded.as_json()
-        return {**entry, "prediction": text, "extra_records": with_error(extra, why)}
+        failed = record_text(replies[0].recorded.with_error(why))
+        return {**entry, "prediction": text_of_failure(why), "extra_records": failed}
     _, first = answers[0]
     texts = {reply.text for _, reply in answers}
     unreadable = [reply for row, reply in answers if row.reason and not boxes_of(row)]
@@ -91,7 +90,7 @@ def _row(
         text = _text(opened, first, fuse_boxes(samples))
         known = first.recorded
         record = ReplyRecord(known.space, "stop", known.images, model=known.model)
-    return {**entry, "prediction": text, "extra_records": record.as_json()}
+    return {**entry, "prediction": text, "extra_records": record_text(record)}
 
 
 def _as_it_is(reply: Reply) -> tuple[str, ReplyRecord]:

@@ -34,7 +34,6 @@ from ..protocol import (
     Message,
     Reply,
     custom_prompt,
-    parse_record,
     prompt_set,
     settings_from,
 )
@@ -291,9 +290,9 @@ def _asks_here(checkpoint: str, row: ModelRow, settings: dict[str, Any]) -> Ask:
     def ask(message: Message, variant: DatasetVariant) -> Reply:
         tell(variant)
         (answer,) = runner.answer_batch([message], variant)
-        assert answer.recorded.space is not None  # Of a model on this machine
-        space = space_of_whole_images(space_from(answer.recorded.space))
-        return Reply(0, answer.text, replace(answer.recorded, space=space.as_dict()))
+        assert answer.record.space is not None  # Of a model on this machine
+        space = space_of_whole_images(space_from(answer.record.space))
+        return Reply(0, answer.text, replace(answer.record, space=space.as_dict()))
 
     return ask
 
@@ -330,6 +329,6 @@ def _served(
     def ask(message: Message, variant: DatasetVariant) -> Reply:
         tell(variant)
         answer = backend.ask(message, variant)
-        return Reply(0, answer.text, parse_record(answer.extra))
+        return Reply(0, answer.text, answer.record)
 
     return Model(model.name, ask, prompt)

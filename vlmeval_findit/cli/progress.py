@@ -21,7 +21,7 @@ from rich.progress import (
     TransferSpeedColumn,
 )
 
-from ..core import count_of, duration, object_or_empty, repeated
+from ..core import duration, repeated
 from ..engine import PlannedCalls
 from ..protocol import CallResult
 from ..scoring import CellResult
@@ -101,15 +101,10 @@ class SweepProgress:
             self._calls += len(answers)
             self._failures += sum(answer.error is not None for answer in answers)
             for answer in answers:
-                self._count_tokens(answer)
+                self._tokens.update(answer.record.tokens)
             self._bars.advance(self._tasks[self._model], len(answers))
             if self._planned is not None:
                 self._show(self._planned)
-
-    def _count_tokens(self, answer: CallResult) -> None:
-        # The record is checked where it is scored; a model of a plug-in may put anything there.
-        for name, count in object_or_empty(answer.record.get("tokens")).items():
-            self._tokens[name] += count_of(count) or 0
 
     def scored(self, result: CellResult) -> None:
         with self._lock:

@@ -16,23 +16,21 @@ from functools import cache, partial
 from itertools import count, islice
 from pathlib import Path
 from tempfile import TemporaryFile
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..benchmarks import benchmark_of, prefixes
 from ..core import file_sha256, known_secrets, left_behind, package_sha256, suffix_of
 from ..models import thought_rule
 from ..protocol import (
-    NOTHING_RECORDED,
+    NOT_TIMED,
     CallResult,
+    CallTime,
     Identity,
     Reply,
     ThoughtRule,
     merge_for_resume,
-    parse_call_time,
-    parse_record,
     refused_if_it_quotes,
     text_of_failure,
-    with_error,
 )
 from ..scoring import (
     CellResult,
@@ -55,20 +53,22 @@ from ..scoring import (
 )
 from ..storage import (
     PREDICTION_FORMATS,
-    SHOWN_COLUMN,
-    TIME_COLUMN,
     PredictionError,
     RunFiles,
+    Shown,
     call_time_column,
     changed_images,
+    failed_column,
     holds_rows,
     identity_values,
     is_transparent,
+    parse_call_time,
+    parse_record,
     read_identity,
     read_predictions,
     short_content,
-    shown_in,
-    shown_text,
+    shown_column,
+    shown_contents,
     write_rows,
 )
 from .calls import Call, Cell
@@ -95,13 +95,12 @@ def finished_cell(
     if unchanged is not None:
         return unchanged
     keys = list(cell.call_keys())
-    rows = partial(prediction_rows, cell, keys, journal)
-    write_rows(path, rows)
+    write_rows(path, partial(prediction_rows, cell, keys, journal))
     failed = count_failed(cell, keys, journal)
     with TemporaryFile(
         "w+", encoding="utf-8", errors="backslashreplace", dir=path.parent
     ) as details:
-        run = check_coordinates(join_scores(_parts(output, rows(), details.writelines)))
+        run = check_coordinates(join_scores(_parts(output, keys, journal, details.writelines)))
         details.seek(0)
         write_score(run, path, details, basis, failed)
     return replace(result_of(run, path), failed=failed, sample=cell.sample)
@@ -114,53 +113,82 @@ def count_failed(cell: Cell, keys: Iterable[str], journal: JournalView) -> int:
 
 def score_in_memory(output: Output, journal: JournalView) -> RunScore:
     """Score a complete cell without writing its files."""
-    rows = prediction_rows(output.cell, output.cell.call_keys(), journal)
-    return join_scores(_parts(output, rows, lambda details: None))
+    keys = output.cell.call_keys()
+    return join_scores(_parts(output, keys, journal, lambda details: None))
 
 
 _NEVER_ASKED: Record = {"error": "never asked", "extra_records": None, "image_sha256": ()}
 
 
-def prediction_rows(
+class _StoredAnswer(NamedTuple):
+    """What the journal has for a row of a prediction file."""
+
+    row: int  # in its table
+    text: str
+    record: Any  # ``extra_records`` as stored; None: nothing is recorded
+    error: str | None
+    shown: Shown
+    time: CallTime
+
+
+def _stored_answers(
     cell: Cell, keys: Iterable[str], journal: JournalView
-) -> Iterator[dict[str, Any]]:
-    """Yield the rows of a prediction file, with the columns of VLMEvalKit's runner."""
+) -> Iterator[_StoredAnswer]:
     names = cell.prompts.images.names
     numbers = cell.prompt_hashes.images
     for at, (index, key) in enumerate(zip(cell.rows, keys, strict=True)):
-        query = cell.dataset.queries[index]
         record = journal.get(key) or _NEVER_ASKED
-        row = {"index": index, "label": query.label, "width": query.width, "height": query.height}
-        extra = record["extra_records"]
-        if why := record["error"]:
-            row |= {"prediction": text_of_failure(why), "extra_records": with_error(extra, why)}
-        else:
-            row |= {"prediction": record["reply"]}
-            row |= {} if extra is None else {"extra_records": extra}
-        if shown := shown_text(names[numbers[at]], record["image_sha256"]):
-            row[SHOWN_COLUMN] = shown
-        if not why:
-            row |= call_time_column(_call_time(record, cell, index))
-        yield row
+        error = record["error"]
+        text = text_of_failure(error) if error else record["reply"]
+        shown = shown_contents(names[numbers[at]], record["image_sha256"])
+        time = NOT_TIMED if error else _call_time(record, cell, index)
+        yield _StoredAnswer(index, text, record["extra_records"], error, shown, time)
 
 
-def _call_time(record: Record, cell: Cell, index: int) -> Mapping[str, Any]:
+def prediction_rows(
+    cell: Cell, keys: Iterable[str], journal: JournalView
+) -> Iterator[dict[str, Any]]:
+    """Yield the rows of a prediction file, with the columns of VLMEvalKit's runner.
+
+    Records are those of the journal, with all that other programs put into them.
+    """
+    for stored in _stored_answers(cell, keys, journal):
+        query = cell.dataset.queries[stored.row]
+        record = stored.record
+        if stored.error:
+            record = failed_column(record, stored.error)
+        row = {
+            "index": stored.row,
+            "label": query.label,
+            "width": query.width,
+            "height": query.height,
+            "prediction": stored.text,
+        }
+        if record is not None:
+            row["extra_records"] = record
+        yield row | shown_column(stored.shown) | call_time_column(stored.time)
+
+
+def _call_time(record: Record, cell: Cell, index: int) -> CallTime:
     """Return what is known of the time of an answer; nothing of a journal without times."""
-    time: Mapping[str, Any] | None = record.get("time")
-    if time is None:
-        return {}
+    time = parse_call_time(record.get("time"))
     was_asked_for = record["dataset"], record["row"]
-    return time if was_asked_for == (cell.variant.name, index) else {**time, "shared": True}
+    if record.get("time") is None or was_asked_for == (cell.variant.name, index):
+        return time
+    return replace(time, shared=True)
 
 
 def _parts(
-    output: Output, rows: Iterable[dict[str, Any]], write: Callable[[Iterable[str]], object]
+    output: Output,
+    keys: Iterable[str],
+    journal: JournalView,
+    write: Callable[[Iterable[str]], object],
 ) -> Iterator[RunScore]:
     """Yield the scores of a few rows at a time, at least one, and write their details."""
     cell = output.cell
     identity = output.identity
     rule = thought_rule(identity.answering.row or cell.model, output.settings.thought_marks)
-    remaining = (_reply(row, rule) for row in rows)
+    remaining = (_reply(stored, rule) for stored in _stored_answers(cell, keys, journal))
     most = benchmark_of(cell.variant).batch_size
     replies = list(islice(remaining, most))
     while True:
@@ -174,11 +202,12 @@ def _parts(
             return
 
 
-def _reply(row: Mapping[str, Any], rule: ThoughtRule) -> Reply:
-    record = parse_record(row.get("extra_records"))
-    shown = shown_in(row.get(SHOWN_COLUMN))
-    time = parse_call_time(row.get(TIME_COLUMN))
-    return Reply(row["index"], row["prediction"], record, thoughts=rule, shown=shown, time=time)
+def _reply(stored: _StoredAnswer, rule: ThoughtRule) -> Reply:
+    record = parse_record(stored.record)
+    if stored.error:
+        record = record.with_error(stored.error)
+    shown, time = stored.shown, stored.time
+    return Reply(stored.row, stored.text, record, thoughts=rule, shown=shown, time=time)
 
 
 def clean_up(folder: Path) -> None:
@@ -270,9 +299,8 @@ def _new_records(
                 f"{path} has a reply to row {reply.index} that is not in the journal "
                 f"{journal.path}{_whose(reply, output.identity)}. {elsewhere}"
             )
-        extra = reply.recorded.as_json() if reply.recorded != NOTHING_RECORDED else None
         logprobs = reply.recorded.token_logprobs is not None
-        told = CallResult(reply.text, extra, time=reply.time)
+        told = CallResult(reply.text, reply.recorded, time=reply.time)
         answer = refused_if_it_quotes(told, secrets)
         records.append(record_of(call, answer, identity, logprobs, secrets))
     if replaced:

@@ -99,8 +99,7 @@ class BaselineClient(TimedClient):
 
     def replies(self, batch: Batch) -> list[CallResult]:
         (message,), (variant,) = batch.messages, batch.variants
-        text, record = baseline_for(self._name, variant).answer(message, variant)
-        return [CallResult(text, record.as_json())]
+        return [CallResult(*baseline_for(self._name, variant).answer(message, variant))]
 
 
 class LocalBaseline(InProcess):

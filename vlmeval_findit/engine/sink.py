@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import aclosing, asynccontextmanager
 from typing import Any, NamedTuple, Protocol
 
-from ..core import Secrets, error_line, is_disk_full, known_secrets
+from ..core import Secrets, is_disk_full, known_secrets
 from ..protocol import NOT_MADE, CallResult, Identity, in_thread, refused_if_it_quotes
 from ..scoring import CellResult
-from ..storage import ImageChangedError, is_other_file
+from ..storage import ImageChangedError, is_other_file, stored_record
 from .backend import Backend, CancelToken, WorkResult
 from .calls import Call, Cell, unread
 from .journal.view import JournalError
@@ -182,7 +181,7 @@ def record_of(
 ) -> dict[str, Any]:
     """Return the journal's record of a call, without secrets; ``logprobs``: they were requested."""
     cell = call.cell
-    extra, error = secrets.scrubbed([as_json_value(answer.extra), answer.error])
+    extra, error = secrets.scrubbed([stored_record(answer), answer.error])
     return {
         "key": call.key,
         "error": error,
@@ -201,16 +200,6 @@ def record_of(
     }
 
 
-def as_json_value(value: Any) -> Any:
-    """Convert a model's record to JSON values; it must never cost the reply."""
-    if value is None or isinstance(value, str):
-        return value
-    try:
-        return json.loads(json.dumps(value, default=str), parse_constant=str)
-    except (TypeError, ValueError) as error:
-        return f"not JSON: {error_line(error)}"
-
-
 def about_planned_images(call: Call, answer: CallResult) -> CallResult:
     """Return an answer, or a failed one if an image changed between planning and reading it.
 
@@ -220,9 +209,9 @@ def about_planned_images(call: Call, answer: CallResult) -> CallResult:
     if answer.error is not None or answer.stop is not None:
         return answer
     record = answer.record
-    if record.get("call"):
+    if record.call:
         return answer
-    reported = [image.get("sha256") for image in record.get("images", ())]
+    reported = [str(image.get("sha256") or "") for image in record.images]
     if reported and all(reported):
         pairs = zip(reported, call.image_sha256, strict=False)
         are_planned = [not is_other_file(content, sha256) for sha256, content in pairs]

@@ -19,11 +19,10 @@ from ..storage import (
     CHECKSUMS,
     WRITTEN_BY,
     RunFiles,
-    call_time_column,
     image_folder,
+    prediction_row,
     read_predictions,
     run_of,
-    shown_column,
     write_rows,
 )
 from .private import Private
@@ -160,19 +159,12 @@ def copy_run(run: Run, folder: Path, private: Private) -> tuple[str, ...]:
     folder.mkdir(parents=True, exist_ok=True)
     source = RunFiles(run.path)
     target = RunFiles(folder / f"{run.path.stem}.json")
-    rows = [
-        {
-            "index": reply.index,
-            "prediction": reply.text,
-            "extra_records": reply.recorded.as_json(),
-            **shown_column(reply),
-            **call_time_column(reply.time.as_values()),
-        }
-        for reply in read_predictions(run.path)
-    ]
-    cleaned = [private.row(row) for row in rows]
-    write_rows(target.predictions, lambda: cleaned)
-    changed = [target.predictions.name] if cleaned != rows else []
+    replies = read_predictions(run.path)
+    cleaned = [*map(private.reply, replies)]
+    # Without escapes: whoever looks for names of this machine finds them.
+    rows = [prediction_row(reply, escapes=False) for reply in cleaned]
+    write_rows(target.predictions, lambda: rows)
+    changed = [target.predictions.name] if cleaned != replies else []
 
     def copy(name: Path, to: Path, change: Callable[[str], str]) -> None:
         text = read_text(name)

@@ -11,12 +11,12 @@ import json
 import re
 import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from ..core import parse_json, read_text, scrub
-from ..protocol import FAILED_ANSWER, RECORD_KEY
-from ..storage import SHOWN_COLUMN
+from ..protocol import FAILED_ANSWER, Reply
 
 _SEPARATOR = r"[\\/]"
 _IN_FOLDER = r"[^\\/\r\n\t\"'`<>|*?:]"
@@ -36,6 +36,9 @@ _ADDRESS = re.compile(
 )
 
 Change = Callable[[str], str]
+
+# Fields of a reply's record with texts of this package or a service
+_OF_OURS = ("space", "finish_reason", "tokens", "model", "call")
 
 
 class Private:
@@ -64,18 +67,14 @@ class Private:
         """Remove secrets, all paths, and user names in addresses from a record of this package."""
         return _ANY_PATH.sub(_last, self._in_records.sub(_last, _USER.sub("***@", scrub(text))))
 
-    def row(self, row: Mapping[str, Any]) -> dict[str, Any]:
-        """Clean a row of a prediction file: its record, and the texts of the model."""
-        whole = parse_json(row["extra_records"])
-        record = {
-            key: changed(value, self.in_reply if key in ("thought", "logprobs") else self.in_record)
-            for key, value in whole[RECORD_KEY].items()
-        }
-        extra = json.dumps({**whole, RECORD_KEY: record}, ensure_ascii=False)
-        cleaned = {**row, "prediction": self.in_reply(row["prediction"]), "extra_records": extra}
-        if SHOWN_COLUMN in row:
-            cleaned[SHOWN_COLUMN] = self.in_record(row[SHOWN_COLUMN])
-        return cleaned
+    def reply(self, reply: Reply) -> Reply:
+        """Clean a reply: the texts of the model, and its record."""
+        record = reply.recorded
+        ours = {name: changed(getattr(record, name), self.in_record) for name in _OF_OURS}
+        images = tuple(changed(image, self.in_record) for image in record.images)
+        recorded = replace(record, **ours, images=images, thought=self.in_reply(record.thought))
+        shown = changed(reply.shown, self.in_record)
+        return replace(reply, text=self.in_reply(reply.text), recorded=recorded, shown=shown)
 
     def json_text(self, text: str) -> str:
         """Clean a JSON record of this package; return the same text if nothing changes."""
@@ -90,7 +89,7 @@ def changed(value: Any, change: Change) -> Any:
     """Change every string of a nested JSON value, keys of objects included."""
     if isinstance(value, str):
         return change(value)
-    if isinstance(value, dict):
+    if isinstance(value, Mapping):
         return {change(key): changed(item, change) for key, item in value.items()}
     if isinstance(value, list | tuple):
         return [changed(item, change) for item in value]

@@ -43,7 +43,7 @@ from ..models import (
     merged_fields,
     names_of_settings,
 )
-from ..protocol import CallResult, DatasetVariant, Described, Message, parse_record
+from ..protocol import CallResult, DatasetVariant, Described, Message
 from ..serving import ServeOptions
 from .baseline_models import RecordedReply, recorded_reply, variant_of
 from .free_questions import FREE_QUESTION, free_message, text_alone
@@ -72,9 +72,7 @@ class OverHttpModel(BaseAPI):  # type: ignore[misc]
         variant = variant_of(dataset)
         if variant is None:
             return self.generate_inner(message)[1]
-        answer = self._ask(from_host_message(message), variant)
-        text = answer.text if answer.error is None else f"{self.fail_msg} {answer.error}"
-        return recorded_reply(text, parse_record(answer.extra))
+        return recorded_reply(self._ask(from_host_message(message), variant))
 
     def generate_inner(self, inputs: Any, **_: Any) -> tuple[int, str, str]:
         """Return the status (0: answered), text and error of a question that is not FindIt's."""

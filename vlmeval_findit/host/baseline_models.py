@@ -11,13 +11,15 @@ from vlmeval.vlm.base import BaseModel
 from ..benchmarks import baseline_for, baseline_named, baselines, parse, resembles_dataset_name
 from ..engine import BaselineClient, baseline_key, describe_baseline
 from ..models import HostMessage, from_host_message
-from ..protocol import DatasetVariant, Described, ModelClient, ReplyRecord
+from ..protocol import CallResult, DatasetVariant, Described, ModelClient, text_of_failure
+from ..storage import record_text
 from .free_questions import refused_by_baseline
 
 
-def recorded_reply(text: str, record: ReplyRecord) -> RecordedReply:
-    """Return a reply and its record as the host stores them: two columns."""
-    return {"prediction": text, "extra_records": record.as_json()}
+def recorded_reply(answer: CallResult) -> RecordedReply:
+    """Return an answer as the host stores it: two columns, and its words for a failed call."""
+    text = answer.text if answer.error is None else text_of_failure(answer.error)
+    return {"prediction": text, "extra_records": record_text(answer.record)}
 
 
 RecordedReply = dict[str, str]
@@ -60,7 +62,7 @@ class FindItBaseline(FindItModel):
         if variant is None:
             raise refused_by_baseline(self._name)
         row = baseline_for(self._name, variant)
-        return recorded_reply(*row.answer(from_host_message(message), variant))
+        return recorded_reply(CallResult(*row.answer(from_host_message(message), variant)))
 
 
 def variant_of(dataset: str | None) -> DatasetVariant | None:

@@ -15,7 +15,6 @@ from ..models import (
     HostMessage,
     ModelRow,
     RunSettings,
-    answer_from,
     from_host_message,
     load_local_client,
     local_names,
@@ -23,7 +22,7 @@ from ..models import (
     names_of_settings,
     row_of_checkpoint,
 )
-from ..protocol import Answering, DatasetVariant, Described, ModelClient
+from ..protocol import Answering, DatasetVariant, Described, ModelClient, refused_if_it_quotes
 from .baseline_models import FindItModel, RecordedReply, recorded_reply, variant_of
 from .free_questions import FREE_QUESTION, free_message, text_alone
 
@@ -91,8 +90,8 @@ class FindItLocalModel(FindItModel):
         asked = free_message(message) if is_free else from_host_message(message)
         with self._lock:
             (answer,) = self._client.runner.answer_batch([asked], variant or FREE_QUESTION)
-        reply = recorded_reply(answer.text, answer.recorded)
-        return text_alone(answer_from(reply)) if is_free else reply
+        answer = refused_if_it_quotes(answer)
+        return text_alone(answer) if is_free else recorded_reply(answer)
 
 
 def local_maker(row: ModelRow, checkpoint: str) -> Maker:

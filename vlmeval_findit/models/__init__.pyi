@@ -100,7 +100,6 @@ from .answering_names import (
 )
 
 from .local.local_runner import (
-    LocalCompletion as LocalCompletion,
     LocalRunner as LocalRunner,
     without_thought as without_thought,
     load_local as load_local,

@@ -24,11 +24,11 @@ from ..protocol import (
     Reference,
     StopReason,
     call_failed,
-    parse_record,
     refused_if_it_quotes,
     split_system,
     system,
 )
+from ..storage import parse_record
 from .first_failures import FirstFailures
 
 
@@ -135,12 +135,12 @@ class TimedClient(ABC):
     def ask(self, batch: Batch) -> list[CallResult]:
         answers = self._answers(batch)
         for answer in answers:
-            if answer.error is not None and answer.extra is None:
+            if answer.error is not None and not answer.is_recorded:
                 # Models that record failures, as FindIt's do, also log them.
                 log.error("%s: a call failed: %s", self.called, answer.error)
         answered = [answer for answer in answers if answer.error is None]
         if batch.logprobs and answered and not self._warned:
-            self._warned = not any("logprobs" in answer.record for answer in answered)
+            self._warned = not any(answer.record.token_logprobs for answer in answered)
             if self._warned:
                 why = "%s records no log-probabilities: its replies are stored without them"
                 log.warning(why, self.called)
@@ -164,7 +164,7 @@ class TimedClient(ABC):
         if len(batch.messages) > 1 and self.answers_together(shares_images=batch.shares_images):
             answers = self._timed(batch)
             # What a model recorded of a message is about it, and would be the same of it alone.
-            if any(answer.error is None or answer.extra is not None for answer in answers):
+            if any(answer.error is None or answer.is_recorded for answer in answers):
                 return answers
             why = answers[0].error
             log.warning("%d messages at once failed (%s): one at a time", len(answers), why)
@@ -217,14 +217,19 @@ def _images(message: Message) -> tuple[str, ...]:
 
 
 def answer_from(reply: Any) -> CallResult:
-    """Return the answer in a model's return value: a string, or a text with a record."""
-    extra = None
+    """Return the answer in a model's return value: a string, or a text with a record.
+
+    Raises:
+        RecordError: it has a record of ours, which is damaged.
+    """
+    foreign = None
     if isinstance(reply, Mapping):
-        extra = reply.get("extra_records")
+        foreign = reply.get("extra_records")
         reply = reply.get("prediction")
+    record = parse_record(foreign)
+    answer = CallResult("", record, foreign=foreign)
     if not isinstance(reply, str):
-        return CallResult("", extra, f"the model returned {type(reply).__name__}, not a text")
-    record = parse_record(extra)
+        return answer._replace(error=f"the model returned {type(reply).__name__}, not a text")
     if call_failed(reply, record):
-        return CallResult("", extra, quoted_line(str(record.call.get("error") or reply), 500))
-    return refused_if_it_quotes(CallResult(reply, extra))
+        return answer._replace(error=quoted_line(str(record.call.get("error") or reply), 500))
+    return refused_if_it_quotes(answer._replace(text=reply))

@@ -94,7 +94,6 @@ from .replies import (
     FAILED_ANSWER as FAILED_ANSWER,
     text_of_failure as text_of_failure,
     PROCESSOR_KEY as PROCESSOR_KEY,
-    RECORD_KEY as RECORD_KEY,
     ReplyRecord as ReplyRecord,
     NOTHING_RECORDED as NOTHING_RECORDED,
     call_failed as call_failed,
@@ -107,11 +106,6 @@ from .replies import (
     UNREAD as UNREAD,
     FailureReasons as FailureReasons,
     read_reply as read_reply,
-    RecordError as RecordError,
-    parse_record as parse_record,
-    parse_call_time as parse_call_time,
-    with_error as with_error,
-    record_in as record_in,
 )
 
 from .thoughts import (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import replace
 from enum import Enum
@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 from ..core import Secrets, known_secrets, quoted_line
 from .dataset_variant import DatasetVariant, Message
-from .replies import NOT_TIMED, NOTHING_RECORDED, CallTime, parse_record, record_in
+from .replies import NOT_TIMED, NOTHING_RECORDED, CallTime, ReplyRecord
 
 log = logging.getLogger(__name__)
 
@@ -50,18 +50,24 @@ NOT_MADE = frozenset({StopReason.SPENT, StopReason.LATER, StopReason.NOT_LOADED}
 
 
 class CallResult(NamedTuple):
-    """What came of a call: the reply to one message, or why there is none."""
+    """What came of a call: the reply to one message, or why there is none.
+
+    It is handed on as it is, from what answers to the journal.
+    """
 
     text: str
-    extra: Any = None  # VLMEvalKit's column ``extra_records``
+    record: ReplyRecord = NOTHING_RECORDED
     error: str | None = None  # Why there is no answer
     seconds: float = 0.0  # Of all its attempts and what is between; a share of its batch's
     stop: StopReason | None = None  # Why this failure ends the run
     time: CallTime = NOT_TIMED
+    # What a model of VLMEvalKit's recorded, of any type; ``record`` is ours in it
+    foreign: Any = None
 
     @property
-    def record(self) -> Mapping[str, Any]:
-        return record_in(self.extra)
+    def is_recorded(self) -> bool:
+        """Whether its model recorded anything."""
+        return self.foreign is not None or self.record != NOTHING_RECORDED
 
 
 def refused_if_it_quotes(result: CallResult, secrets: Secrets | None = None) -> CallResult:
@@ -72,20 +78,17 @@ def refused_if_it_quotes(result: CallResult, secrets: Secrets | None = None) -> 
     if result.error is not None:
         return result
     secrets = secrets or known_secrets()
-    # Do not parse the records of most replies.
-    has_thought = not isinstance(result.extra, str) or '"thought"' in result.extra
-    thought = str(result.record.get("thought", "")) if has_thought else ""
-    which = secrets.credential_in(result.text) or secrets.credential_in(thought)
+    record = result.record
+    which = secrets.credential_in(result.text) or secrets.credential_in(record.thought)
     if not which:
         return result
     error = f"the reply quotes a credential ({which}): it is not stored"
-    log.warning("%s: %s", error, quoted_line(result.text or thought, 500))
-    record = parse_record(result.extra)
+    log.warning("%s: %s", error, quoted_line(result.text or record.thought, 500))
     if record == NOTHING_RECORDED:
         return result._replace(text="", error=error)
     without = replace(record, thought="", ends_in_thought=False, token_logprobs=None)
     failed = replace(without, finish_reason="", call={**record.call, "error": error})
-    return result._replace(text="", extra=failed.as_json(), error=error)
+    return result._replace(text="", record=failed, error=error, foreign=None)
 
 
 class ModelClient(Protocol):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -11,19 +10,7 @@ from itertools import pairwise
 from math import isfinite
 from typing import Annotated, Any, NamedTuple, TypeVar
 
-from ..core import (
-    Finite,
-    JsonObject,
-    MisplacedError,
-    Text,
-    TextError,
-    Whole,
-    YesNo,
-    keys_of,
-    parse_json,
-    quoted_value,
-    validate,
-)
+from ..core import Finite, JsonObject, Text, Whole, YesNo, keys_of
 from .thoughts import USUAL_THOUGHTS, SplitReply, ThoughtRule, split_thought
 
 # --- logprobs, as ``--logprobs`` records them --------------------------------------------------
@@ -79,7 +66,7 @@ class TokenLogprobs:
         return TokenLogprobs(ends, self.logprobs[first:])
 
     def as_json(self) -> dict[str, Any]:
-        """Return plain values for a record; :func:`parse_record` reads them back."""
+        """Return plain values for a record; :func:`..storage.parse_record` reads them back."""
         return {"ends": list(self.ends), "logprobs": list(self.logprobs)}
 
 
@@ -99,8 +86,6 @@ def text_of_failure(why: str) -> str:
 
 PROCESSOR_KEY = "processor_revision"  # In what a reply records of a model on this machine
 
-RECORD_KEY = "findit"  # Of :class:`ReplyRecord` in ``extra_records``
-
 
 @dataclass(frozen=True, slots=True)
 class _KnownOfCall:
@@ -112,7 +97,10 @@ class _KnownOfCall:
 
 @dataclass(frozen=True, slots=True)
 class ReplyRecord:
-    """What a model's run recorded with one reply; :func:`parse_record` checks these types.
+    """What a model's run recorded with one reply.
+
+    It is what backends, runners and scores hand on; :mod:`..storage.reply_records` writes it as
+    text, and checks these types when it reads one.
 
     ``images`` have each image's (w, h) in pixels: ``original``, as ``sent`` (the run's limits) and
     as ``processed`` (by the model's processor), and the ``bounds`` in force.
@@ -129,13 +117,9 @@ class ReplyRecord:
     call: Annotated[JsonObject, keys_of(_KnownOfCall)] = field(default_factory=dict)
     token_logprobs: TokenLogprobs | None = None  # None: not asked for, or not available
 
-    def as_json(self) -> str:
-        """Return the value for the column ``extra_records``; :func:`parse_record` reads it back."""
-        values = {field.name: getattr(self, field.name) for field in fields(self)}
-        logprobs = values.pop("token_logprobs")
-        values["logprobs"] = logprobs and logprobs.as_json()
-        filled = {name: value for name, value in values.items() if value}
-        return json.dumps({RECORD_KEY: filled}, default=dict)
+    def with_error(self, why: str) -> ReplyRecord:
+        """Return the record of a failed call, with its error unless it has one."""
+        return replace(self, call={**self.call, "error": self.call.get("error") or why})
 
 
 NOTHING_RECORDED = ReplyRecord()  # Shared by replies of other models
@@ -164,8 +148,6 @@ class CallTime:
 
     >>> CallTime(seconds=0.5).as_values()
     {'seconds': 0.5}
-    >>> parse_call_time('{"seconds": 0.5}') == CallTime(seconds=0.5)
-    True
     """
 
     seconds: Finite | None = None  # From request to reply; of messages answered together, a share
@@ -280,84 +262,3 @@ def _why_unread(reply: Reply) -> str:
     if reply.failed:
         return FAILED_CALL
     return TRUNCATED_THINKING if reply.ends_in_thought else EMPTY
-
-
-class RecordError(ValueError):
-    """Our record in ``extra_records`` is damaged; the message says where in it, and how."""
-
-
-def parse_record(value: object) -> ReplyRecord:
-    """Read our record in ``extra_records``.
-
-    Raises:
-        RecordError: a value has another type than :class:`ReplyRecord` says.
-
-    >>> parse_record('{"findit": {"thought": 7}}')
-    Traceback (most recent call last):
-    vlmeval_findit.protocol.replies.RecordError: findit.thought: 7 should be a text
-    """
-    extra = _object_in(value)
-    if not extra and isinstance(value, str) and _BEGINS_RECORD.match(value):
-        raise RecordError("FindIt's record is not JSON: is it cut off?")
-    record = extra.get(RECORD_KEY)
-    if record is None:
-        return NOTHING_RECORDED
-    if not isinstance(record, dict):
-        raise RecordError(f"{RECORD_KEY} should be a JSON object, not {quoted_value(record, 40)}")
-    filled = {name: each for name, each in record.items() if each is not None}
-    if not filled:
-        return NOTHING_RECORDED
-    if "logprobs" in filled:
-        filled["token_logprobs"] = filled.pop("logprobs")
-    try:
-        return validate(ReplyRecord, filled, _stored_name)
-    except MisplacedError as error:
-        raise RecordError(error.below(RECORD_KEY)) from None
-
-
-_BEGINS_RECORD = re.compile(rf'\s*\{{\s*"{RECORD_KEY}"')
-
-
-def parse_call_time(value: object) -> CallTime:
-    """Read the time of a call as a prediction file has it, in JSON; nothing if it has none.
-
-    Raises:
-        RecordError: a value has another type than :class:`CallTime` says.
-    """
-    if value in (None, ""):
-        return NOT_TIMED
-    if isinstance(value, str):
-        try:
-            value = parse_json(value)
-        except TextError:
-            raise RecordError(f"{quoted_value(value, 40)} is not JSON") from None
-    try:
-        return validate(CallTime, value)
-    except MisplacedError as error:
-        raise RecordError(error.below()) from None
-
-
-def _stored_name(name: str) -> str:
-    return "logprobs" if name == "token_logprobs" else name
-
-
-def with_error(value: object, why: str) -> str:
-    """Return ``extra_records`` of a failed call, with its error unless it is there."""
-    before = parse_record(value)
-    call = {**before.call, "error": before.call.get("error") or why}
-    return json.dumps({**_object_in(value), **json.loads(replace(before, call=call).as_json())})
-
-
-def record_in(value: object) -> Mapping[str, Any]:
-    """Return our record in ``extra_records``; empty if there is none."""
-    record = _object_in(value).get(RECORD_KEY)
-    return record if isinstance(record, dict) else {}
-
-
-def _object_in(value: object) -> dict[str, Any]:
-    if isinstance(value, str):
-        try:
-            value = parse_json(value)
-        except TextError:
-            return {}
-    return value if isinstance(value, dict) else {}

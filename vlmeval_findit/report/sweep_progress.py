@@ -16,8 +16,8 @@ from typing import Any
 from .. import benchmarks
 from ..core import open_text
 from ..engine import CellBuilder, JournalTail, lock_path
-from ..protocol import SAMPLE_SETTING, DatasetVariant, Identity, parse_record
-from ..storage import RunFiles, files_below, is_held, read_identity, run_of
+from ..protocol import SAMPLE_SETTING, DatasetVariant, Identity
+from ..storage import RunFiles, files_below, is_held, parse_record, read_identity, run_of
 
 IDENTITY = "_identity.json"
 JOURNAL_NAME = "calls.jsonl"  # Name of a sweep's journal in its folder

@@ -11,7 +11,7 @@ from typing import Any
 from .. import benchmarks
 from ..core import first_few
 from ..protocol import AnyDataset, Benchmark, Reply, ReplyRecord, is_index
-from ..storage import PredictionError, holds_rows, write_rows
+from ..storage import PredictionError, holds_rows, prediction_row, write_rows
 from .coco_predictions import ConversionChoices, are_coco_results, replies_of_coco
 from .prediction_names import score_command
 from .records_of_others import RecordsOfOthers, read_records, stem_of
@@ -44,10 +44,7 @@ def convert_file(
     replies, notes = _replies(path, dataset, choices)
     at_score = "" if choices.min_score is None else f"-from-{choices.min_score:g}"
     target = path.with_name(f"{stem_of(path)}{at_score}_{dataset.variant.name}.json")
-    rows = [
-        {"index": reply.index, "prediction": reply.text, "extra_records": reply.recorded.as_json()}
-        for reply in replies
-    ]
+    rows = [*map(prediction_row, replies)]
     if target.exists() and not holds_rows(target, rows):
         raise PredictionError(
             f"{target}: is there with other replies, and may be a run's; to score it: "

@@ -50,12 +50,21 @@ from .predictions import (
     read_predictions as read_predictions,
     check_model_name as check_model_name,
     SHOWN_COLUMN as SHOWN_COLUMN,
+    prediction_row as prediction_row,
     shown_column as shown_column,
-    TIME_COLUMN as TIME_COLUMN,
     call_time_column as call_time_column,
     write_rows as write_rows,
     holds_rows as holds_rows,
     PREDICTION_FORMATS as PREDICTION_FORMATS,
+)
+
+from .reply_records import (
+    RecordError as RecordError,
+    record_text as record_text,
+    stored_record as stored_record,
+    failed_column as failed_column,
+    parse_record as parse_record,
+    parse_call_time as parse_call_time,
 )
 
 from .run_files import (
@@ -121,7 +130,7 @@ from .image_content import (
     imported_contents as imported_contents,
     replaced_images as replaced_images,
     replaced_note as replaced_note,
-    shown_text as shown_text,
+    shown_contents as shown_contents,
     short_content as short_content,
     shown_in as shown_in,
 )

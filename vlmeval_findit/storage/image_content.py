@@ -7,7 +7,6 @@ transparent image on white. Version 1.0 did not do that, so its answers are abou
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -127,18 +126,17 @@ def replaced_note(names: Sequence[str], folder: Path) -> str:
 # --- what a row showed, in prediction files and scores --------------------------------------------
 
 
-def shown_text(names: Iterable[str], contents: Iterable[str]) -> str:
-    """Write what a row showed as JSON, for a column of prediction files; "" if it is not known.
+def shown_contents(names: Iterable[str], contents: Iterable[str]) -> Shown:
+    """Return what a row showed; empty if it is not known.
 
-    >>> shown_text(["1.png"], [64 * "a"])
-    '{"1.png": "aaaaaaaaaaaaaaaa"}'
+    >>> shown_contents(["1.png"], [64 * "a"])
+    {'1.png': 'aaaaaaaaaaaaaaaa'}
     """
-    shown = {
+    return {
         name: short_content(content)
         for name, content in zip(names, contents, strict=False)
         if len(sha256_in(content)) == _WHOLE  # Others say why a file cannot be read
     }
-    return json.dumps(shown) if shown else ""
 
 
 def short_content(content: str) -> str:
@@ -147,7 +145,7 @@ def short_content(content: str) -> str:
 
 
 def shown_in(value: object) -> dict[str, str]:
-    """Read :func:`shown_text`; empty for any other value, which another program may have put there.
+    """Read what a row showed, as JSON or parsed; empty for what another program may have put there.
 
     >>> shown_in('{"1.png": "aaaaaaaaaaaaaaaa"}'), shown_in("-")
     ({'1.png': 'aaaaaaaaaaaaaaaa'}, {})

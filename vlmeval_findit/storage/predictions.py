@@ -30,19 +30,15 @@ from ..core import (
     write_once,
     write_text_once,
 )
-from ..protocol import (
-    RECORD_KEY,
-    NotAReplyError,
+from ..protocol import CallTime, NotAReplyError, Reply, host_record, is_index, stored_reply
+from .image_content import Shown, shown_in
+from .reply_records import (
     RecordError,
-    Reply,
-    host_record,
-    is_index,
+    fitting_column,
     parse_call_time,
     parse_record,
-    record_in,
-    stored_reply,
+    record_text,
 )
-from .image_content import shown_in
 from .sheet_cells import XLSX_CELL_LIMIT, for_cell, restore_replies, say_what_is_cut
 
 log = logging.getLogger(__name__)
@@ -142,29 +138,18 @@ def _reply(where: str, row: Mapping[str, Any]) -> Reply:
         record = replace(record, thought=thought)
     stated = {name: row[name] for name in STATED if row.get(name) not in (None, "")}
     return Reply(
-        cells["index"], text, record, stated, shown=cells[SHOWN_COLUMN], time=cells[TIME_COLUMN]
+        cells["index"], text, record, stated, shown=cells[SHOWN_COLUMN], time=cells[_TIME_COLUMN]
     )
 
 
 # Columns of a prediction file that repeat what the table says
 STATED = ("label", "width", "height")
 
-# Column with the contents of the images that a row showed (:func:`.shown_text`)
+# Column with the contents of the images that a row showed
 SHOWN_COLUMN = "image_sha256"
 
-
-def shown_column(reply: Reply) -> dict[str, str]:
-    """Return what a reply's row showed as a column, to be written again; empty if not known."""
-    return {SHOWN_COLUMN: json.dumps(dict(reply.shown))} if reply.shown else {}
-
-
 # Column with the time of a row's call
-TIME_COLUMN = "call_time"
-
-
-def call_time_column(values: Mapping[str, Any]) -> dict[str, str]:
-    """Return the values of a :class:`.CallTime` as a column; empty if nothing is known."""
-    return {TIME_COLUMN: json.dumps(dict(values))} if values else {}
+_TIME_COLUMN = "call_time"
 
 
 class IndexCellError(ValueError):
@@ -189,7 +174,7 @@ _CELL_READERS: Mapping[str, Callable[[Any], Any]] = {
     "prediction": stored_reply,
     "extra_records": parse_record,
     SHOWN_COLUMN: shown_in,
-    TIME_COLUMN: parse_call_time,
+    _TIME_COLUMN: parse_call_time,
 }
 
 
@@ -274,6 +259,28 @@ def _header(path: Path, names: Iterable[Any]) -> list[str]:
 # --- writing --------------------------------------------------------------------------------------
 
 PredictionRow = Mapping[str, Any]  # One row of a prediction file, by column
+
+
+def prediction_row(reply: Reply, *, escapes: bool = True) -> dict[str, Any]:
+    """Return the row of a reply; ``escapes``: as of :func:`.record_text`."""
+    return {
+        "index": reply.index,
+        "prediction": reply.text,
+        "extra_records": record_text(reply.recorded, escapes=escapes),
+        **shown_column(reply.shown),
+        **call_time_column(reply.time),
+    }
+
+
+def shown_column(shown: Shown) -> dict[str, str]:
+    """Return what a row showed as a column; empty if it is not known."""
+    return {SHOWN_COLUMN: json.dumps(dict(shown))} if shown else {}
+
+
+def call_time_column(time: CallTime) -> dict[str, str]:
+    """Return the time of a row's call as a column; empty if it is not known."""
+    values = time.as_values()
+    return {_TIME_COLUMN: json.dumps(values)} if values else {}
 
 
 def write_rows(path: Path, rows: Callable[[], Iterable[PredictionRow]]) -> None:
@@ -374,14 +381,10 @@ def _write_sheet(path: Path, rows: Callable[[], Iterable[PredictionRow]]) -> Non
 def _with_fitting_record(row: PredictionRow) -> PredictionRow:
     """Shorten a row's record to fit a cell, or leave it out."""
     text = row.get("extra_records")
-    record = dict(record_in(text))
-    if not isinstance(text, str) or len(text) <= XLSX_CELL_LIMIT or not record:
+    if not isinstance(text, str):
         return row
-    for part in ("logprobs", "thought"):
-        if len(text) > XLSX_CELL_LIMIT and record.pop(part, None) is not None:
-            text = json.dumps({RECORD_KEY: record})
-    # A record that is cut off cannot be read.
-    return {**row, "extra_records": text if len(text) <= XLSX_CELL_LIMIT else ""}
+    fitting = fitting_column(text, XLSX_CELL_LIMIT)
+    return row if fitting == text else {**row, "extra_records": fitting}
 
 
 # --- formats --------------------------------------------------------------------------------------

@@ -25,7 +25,7 @@ from vlmeval_findit.protocol import (
     settings_from,
 )
 from vlmeval_findit.scoring import RunScore, run_identity, score_file, write_score
-from vlmeval_findit.storage import PredictionError, RunFiles, write_identity
+from vlmeval_findit.storage import PredictionError, RunFiles, record_text, write_identity
 
 WIDTH, HEIGHT = 200, 100
 BOX = (20.0, 10.0, 120.0, 60.0)  # of every query: [100, 100, 600, 600] in thousandths
@@ -63,7 +63,7 @@ def predicted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Predict:
     ) -> Path:
         rows: list[dict[str, Any]] = [{"index": i, "prediction": t} for i, t in enumerate(texts)]
         for row, space in zip(rows, spaces, strict=False):
-            row["extra_records"] = ReplyRecord(space=space).as_json()
+            row["extra_records"] = record_text(ReplyRecord(space=space))
         path = tmp_path / f"{model}_{name}.json"
         path.write_text(json.dumps(rows))
         return path

@@ -40,7 +40,7 @@ from vlmeval_findit.models import (
     provider_endpoints,
 )
 from vlmeval_findit.models.http.providers import provider_table
-from vlmeval_findit.protocol import CallResult, StopReason, image, parse_record, text
+from vlmeval_findit.protocol import CallResult, StopReason, image, text
 
 every_provider = pytest.mark.parametrize("protocol", PROTOCOLS, ids=lambda each: each.provider)
 THRICE = replace(QUICK, attempts=3, refusals=3)
@@ -157,7 +157,7 @@ def test_a_model_with_default_reasoning_gets_no_temperature(
 def test_an_answer_after_a_thought_that_is_truncated(
     protocol: Protocol, reply: Answer, thought: str
 ) -> None:
-    record = parse_record(answers(protocol, reply)[0].extra)
+    record = answers(protocol, reply)[0].record
     assert (record.thought, record.finish_reason) == (thought, "length")
 
 
@@ -235,7 +235,7 @@ def test_log_probabilities_of_who_has_them(protocol: Protocol, reply: Answer) ->
     with ChatServer(in_turn(reply)) as server:
         (answer,) = ask_calls(asked_at(protocol, server), logprobs=True)
     assert "logprobs" in json.dumps(server.asked[0].body)
-    actual = parse_record(answer.extra).token_logprobs
+    actual = answer.record.token_logprobs
     assert actual is not None
     assert actual.logprobs == (-0.5, 0.0)
 
@@ -325,7 +325,7 @@ def test_openrouter_is_a_provider_and_recorded_as_a_server(
         who = HttpService(chat_model("GPT-5.4", "openrouter"), provider_endpoints("openrouter"))
         (answer,) = ask_calls(who)
         (asked,) = server.asked
-    assert answer.record["model"]["provider"] == "OpenAI"
+    assert answer.record.model["provider"] == "OpenAI"
     assert asked.headers["authorization"] == f"Bearer {KEY}"
     assert (asked.body["model"], asked.body["usage"]) == ("openai/gpt-5.4", {"include": True})
     answering = who.model.describe(QUESTION, who.endpoints).answering

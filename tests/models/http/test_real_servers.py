@@ -59,13 +59,14 @@ def test_llama_cpp_answers_about_images_with_log_probabilities(
         alone = ask_call(service(url, "tiny"), message=pictures[2:])
     assert first.error is None
     assert first.text == second.text
-    assert first.record["finish_reason"] in ("stop", "length")
+    assert first.record.finish_reason in ("stop", "length")
     # Two images have 16 tokens each, between others.
-    images = first.record["tokens"]["prompt"] - alone.record["tokens"]["prompt"]
+    images = first.record.tokens["prompt"] - alone.record.tokens["prompt"]
     assert 32 <= images <= 100
-    assert first.record["model"]["identifier"] == str(tmp_path / "text.gguf")
-    logprobs = first.record["logprobs"]
-    assert len(logprobs["ends"]) == len(logprobs["logprobs"]) > 0
+    assert first.record.model["identifier"] == str(tmp_path / "text.gguf")
+    logprobs = first.record.token_logprobs
+    assert logprobs is not None
+    assert len(logprobs.ends) == len(logprobs.logprobs) > 0
 
 
 def test_llama_cpp_holds_replies_to_a_format(pictures: Message, tmp_path: Path) -> None:
@@ -149,13 +150,13 @@ def _model(name: str, address: str, **more: Any) -> dict[str, Any]:
 def test_litellm_passes_answers_on(proxy: str) -> None:
     answer = ask_call(service(proxy, "well"))
     assert (answer.text, answer.error) == ("[5]", None)
-    assert answer.record["thought"] == "hm"
-    assert answer.record["tokens"] == {"prompt": 900, "completion": 20}
+    assert answer.record.thought == "hm"
+    assert answer.record.tokens == {"prompt": 900, "completion": 20}
 
 
 def test_litellms_fallback_is_told_by_the_name_that_answered(proxy: str) -> None:
     names = [
-        ask_call(service(proxy, name)).record["model"]["identifier"] for name in ("well", "falls")
+        ask_call(service(proxy, name)).record.model["identifier"] for name in ("well", "falls")
     ]
     assert names == ["well", "well-2026"]
 

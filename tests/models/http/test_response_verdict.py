@@ -24,7 +24,7 @@ from vlmeval_findit.models import (
 )
 from vlmeval_findit.models import reply_of_content as of_google
 from vlmeval_findit.models import reply_of_messages as of_anthropic
-from vlmeval_findit.protocol import StopReason, parse_record
+from vlmeval_findit.protocol import StopReason
 
 BOX = '[{"bbox": [100, 100, 500, 500]}]'
 ANSWERS = (CallVerdict.ANSWER, CallVerdict.CUT, CallVerdict.REFUSED)
@@ -253,7 +253,7 @@ def test_arguments_of_tools_are_kept_in_the_record(
     assert answer_in(judged(body)).text == ""
     assert answer_in(judged(body)).more["tool_calls"] == kept
     if answer is not None and body["choices"][0]["message"].get("tool_calls"):
-        assert parse_record(answer.extra).call["tool_calls"] == kept
+        assert answer.record.call["tool_calls"] == kept
 
 
 def test_a_filtered_answer_keeps_the_filters_word() -> None:

@@ -101,12 +101,12 @@ def test_whole_checkpoints_load_without_a_word(
     caplog.set_level(logging.WARNING)
     for folder in (whole, in_shards(whole, tmp_path / "shards")):
         (reply,) = load(row, folder).answer_batch(messages_of_one_image()[:1], VARIANT)
-        assert reply.recorded.model["weights"] == "all there"
-        assert not reply.recorded.call
+        assert reply.record.model["weights"] == "all there"
+        assert not reply.record.call
     assert "FindIt" not in caplog.text
     folder = damaged(whole, tmp_path / "head", with_more(v_head__weight=torch.zeros(3)))
     (reply,) = load(row, folder).answer_batch(messages_of_one_image()[:1], VARIANT)
-    assert reply.recorded.model["weights"] == "all there; ignored: v_head.weight"
+    assert reply.record.model["weights"] == "all there; ignored: v_head.weight"
     assert "its model has no place for v_head.weight" in caplog.text
 
 
@@ -119,7 +119,7 @@ def test_a_head_that_is_tied_may_be_left_out(row: str, tmp_path: Path) -> None:
     config["tie_word_embeddings"] = config["text_config"]["tie_word_embeddings"] = True
     (folder / "config.json").write_text(json.dumps(config))
     (reply,) = load(row, folder).answer_batch(messages_of_one_image()[:1], VARIANT)
-    assert reply.recorded.model["weights"] == "all there"
+    assert reply.record.model["weights"] == "all there"
 
 
 def tie(folder: Path, of_text: bool | None) -> None:
@@ -158,7 +158,7 @@ def test_a_tied_head_with_other_values_never_passes_in_silence(
     tie(folder, of_text=False)  # Settings of some published models say both
     (reply,) = load(row, folder).answer_batch(messages_of_one_image()[:1], VARIANT)
     (before,) = load(row, whole).answer_batch(messages_of_one_image()[:1], VARIANT)
-    assert reply.recorded.model["weights"] == "all there; untied: lm_head.weight"
+    assert reply.record.model["weights"] == "all there; untied: lm_head.weight"
     assert "lm_head.weight, which its architecture ties to another weight" in caplog.text
     assert reply.text == before.text, "it is used as it is stored"
 
@@ -171,7 +171,7 @@ def test_a_tied_head_with_equal_values_is_superfluous(tmp_path: Path) -> None:
     folder = damaged(Path(checkpoint("Qwen3-VL")), tmp_path / "equal", equal)
     tie(folder, of_text=True)
     (reply,) = load("Qwen3-VL", folder).answer_batch(messages_of_one_image()[:1], VARIANT)
-    assert reply.recorded.model["weights"] == "all there"
+    assert reply.record.model["weights"] == "all there"
 
 
 def test_a_config_of_another_size_is_refused(tmp_path: Path) -> None:
@@ -203,13 +203,13 @@ def test_logits_that_are_not_numbers_are_a_failed_call(
         *model.answer_variants(messages_of_several_images(), VARIANT),
     ]
     for reply in replies:
-        error = reply.recorded.call["error"]
+        error = reply.record.call["error"]
         assert error.startswith("logits are not numbers: ")
         assert "of the checkpoint hold" in error
         assert "Run an earlier checkpoint" in error
         assert "server" not in error
         assert "--dtype" not in error, "the weights themselves are spoilt"
-        assert not reply.recorded.finish_reason
+        assert not reply.record.finish_reason
 
 
 @pytest.mark.parametrize(
@@ -220,7 +220,7 @@ def test_an_overflow_names_the_wider_types(dtype: str, advice: str | None, tmp_p
     folder = damaged(whole, tmp_path / "large", filled("language_model.norm.weight", 1e6))
     model = load("Qwen3-VL", folder, dtype=dtype)
     for reply in model.answer_batch(messages_of_one_image(), VARIANT):
-        assert reply.recorded.call.get("error") == (advice and f"logits are not numbers: {advice}")
+        assert reply.record.call.get("error") == (advice and f"logits are not numbers: {advice}")
 
 
 @pytest.mark.parametrize("row", ROWS)
@@ -239,16 +239,16 @@ def test_weights_of_zeros_never_pass_in_silence(
     model = load(row, damaged(whole, tmp_path / "head", zeros), dtype="float32")
     assert "head: every number is zero in " in caplog.text
     (reply,) = model.answer_batch(messages_of_one_image()[:1], VARIANT)
-    error = reply.recorded.call["error"]
+    error = reply.record.call["error"]
     assert re.search(r"^logits are all equal: .* of the checkpoint (is|are) zero \(", error)
-    assert not reply.recorded.finish_reason
+    assert not reply.record.finish_reason
 
 
 def test_a_last_norm_of_zeros_is_a_failed_call(tmp_path: Path) -> None:
     norm = "language_model.norm.weight"
     folder = damaged(Path(checkpoint("Qwen3-VL")), tmp_path / "norm", filled(norm, 0.0))
     for reply in load("Qwen3-VL", folder).answer_batch(messages_of_one_image(), VARIANT):
-        assert "logits are all equal: 1 weight of the checkpoint is" in reply.recorded.call["error"]
+        assert "logits are all equal: 1 weight of the checkpoint is" in reply.record.call["error"]
 
 
 def test_one_matrix_of_zeros_is_said_and_recorded(
@@ -259,11 +259,11 @@ def test_one_matrix_of_zeros_is_said_and_recorded(
     caplog.set_level(logging.WARNING)
     (reply,) = load("Qwen3-VL", folder).answer_batch(messages_of_one_image()[:1], VARIANT)
     name = f"model.language_model.{part}"
-    assert reply.recorded.model["weights"] == f"all there; zero: {name}"
+    assert reply.record.model["weights"] == f"all there; zero: {name}"
     assert f"every number is zero in {name}" in caplog.text
     biases = damaged(Path(checkpoint("Qwen3-VL")), tmp_path / "bias", filled(".bias", 0.0))
     (reply,) = load("Qwen3-VL", biases).answer_batch(messages_of_one_image()[:1], VARIANT)
-    assert reply.recorded.model["weights"] == "all there"
+    assert reply.record.model["weights"] == "all there"
 
 
 @pytest.mark.parametrize("row", [NANO, "Qwen3-VL"])
@@ -275,7 +275,7 @@ def test_layer_norms_of_zeros_are_said_and_recorded(
     caplog.set_level(logging.WARNING)
     (reply,) = load(row, folder).answer_batch(messages_of_one_image()[:1], VARIANT)
     said = "all there; zero: model.visual.merger.norm.weight"
-    assert reply.recorded.model["weights"] == said
+    assert reply.record.model["weights"] == said
     assert "every number is zero in model.visual.merger.norm.weight" in caplog.text
 
 

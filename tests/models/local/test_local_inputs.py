@@ -89,7 +89,7 @@ BOUNDS: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize("row", BOUNDS)
 def test_recorded_sizes_are_those_of_the_image_features(row: str) -> None:
     message = (image(picture(640, 360, 5)), text("Find it."))
-    record = ready(row).answer_batch([message], VARIANT)[0].recorded
+    record = ready(row).answer_batch([message], VARIANT)[0].record
     (sizes,) = record.images
     assert sizes["original"] == [640, 360]
     assert sizes["bounds"] == BOUNDS[row]
@@ -109,7 +109,7 @@ def test_recorded_sizes_are_those_of_the_image_features(row: str) -> None:
 def test_a_run_may_have_other_bounds(row: str) -> None:
     model = runner(row, max_pixels=150_000, min_pixels=100_000)
     message = (image(picture(640, 480, 2)), text("x"))
-    (sizes,) = model.answer_batch([message], VARIANT)[0].recorded.images
+    (sizes,) = model.answer_batch([message], VARIANT)[0].record.images
     width, height = sizes["processed"]
     assert 100_000 <= width * height <= 150_000
     assert sizes["bounds"]["max_pixels"] == 150_000

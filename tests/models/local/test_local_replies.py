@@ -43,7 +43,7 @@ def test_batches_and_variants_give_the_replies_of_single_runs(row: str) -> None:
     model = ready(row)
     single = one_at_a_time(model, messages_of_one_image())
     of_variants = one_at_a_time(model, messages_of_several_images())
-    assert len({answer.text + answer.recorded.thought for answer in single}) > 2
+    assert len({answer.text + answer.record.thought for answer in single}) > 2
     assert model.answer_batch(messages_of_one_image(), VARIANT) == single
     # Positions left in the model by a batch must not reach what comes next.
     assert model.answer_variants(messages_of_several_images(), VARIANT) == of_variants
@@ -88,7 +88,7 @@ def test_a_row_of_a_plug_in_does_too(row: str, tmp_path: Path) -> None:
     replies = model.answer_batch(asked, VARIANT)
     assert replies == single
     assert len({reply.text for reply in replies}) > 2
-    known = [["processed" in size for size in reply.recorded.images] for reply in replies]
+    known = [["processed" in size for size in reply.record.images] for reply in replies]
     assert known == [[row != "Ov"] * count for count in (1, 1, 2, 1, 0)]
     assert model.answer_variants(messages_of_several_images(), VARIANT) == one_at_a_time(
         model, messages_of_several_images()
@@ -159,8 +159,8 @@ def test_special_tokens_are_stripped_but_the_box_markers_of_glm(
 def test_a_reply_that_ends_in_its_thought_has_no_boxes() -> None:
     (answer,) = ready("Qwen3.5").answer_batch(messages_of_one_image()[:1], VARIANT)
     assert answer.text == ""
-    assert answer.recorded.ends_in_thought
-    assert answer.recorded.thought
+    assert answer.record.ends_in_thought
+    assert answer.record.thought
 
 
 # --- samples --------------------------------------------------------------------------------------
@@ -251,17 +251,17 @@ def test_log_probabilities_are_those_of_a_forward_pass(row: str) -> None:
 def test_a_reply_has_log_probabilities_by_its_characters(row: str) -> None:
     model = ready(row)
     plain = model.answer_batch(ASKED, VARIANT)
-    assert all(item.recorded.token_logprobs is None for item in plain)
+    assert all(item.record.token_logprobs is None for item in plain)
     for actual in (
         model.answer_batch(ASKED, VARIANT, logprobs=True),
         model.answer_variants(ASKED, VARIANT, logprobs=True),
     ):
         for item, other in zip(plain, actual, strict=True):
-            tokens = other.recorded.token_logprobs
-            assert (other.text, replace(other.recorded, token_logprobs=None)) == item
+            tokens = other.record.token_logprobs
+            assert (other.text, replace(other.record, token_logprobs=None)) == item
             assert tokens is not None
             assert all(value <= 0 for value in tokens.logprobs)
-            if other.recorded.ends_in_thought:
+            if other.record.ends_in_thought:
                 assert (row, tokens.ends) == ("Qwen3.5", ())
             else:
                 assert tokens.ends[-1] == len(other.text) > 0

@@ -308,9 +308,9 @@ class ChatCall:
         record = self._recorded(nothing, {**call, "error": failed})
         return CallResult("", record, failed, stop=stop)
 
-    def _recorded(self, record: ReplyRecord, call: Mapping[str, Any]) -> str:
+    def _recorded(self, record: ReplyRecord, call: Mapping[str, Any]) -> ReplyRecord:
         images = self.request.images if self.request else ()
-        return self.model.recorded(self.variant, images, record, call).as_json()
+        return self.model.recorded(self.variant, images, record, call)
 
     def _record(self, completion: Completion, status: int) -> dict[str, Any]:
         known = {

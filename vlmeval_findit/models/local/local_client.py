@@ -6,11 +6,10 @@ import logging
 from collections.abc import Callable
 from typing import Any
 
-from ...core import quoted_line
 from ...protocol import Batch, CallResult, refused_if_it_quotes
 from ..checkpoint_row import row_to_run
 from ..model_client import TimedClient
-from .local_runner import LocalCompletion, LocalRunner, load_local
+from .local_runner import LocalRunner, load_local
 from .run_plan import run_settings
 
 log = logging.getLogger(__name__)
@@ -35,15 +34,7 @@ class LocalClient(TimedClient):
         # Variants of one image have its processing in common.
         variant = batch.variants[0]
         answered = answer(batch.messages, variant, logprobs=batch.logprobs, seeds=batch.seeds)
-        return [*map(_result, answered)]
-
-
-def _result(answered: LocalCompletion) -> CallResult:
-    extra = answered.recorded.as_json()
-    error = answered.recorded.call.get("error")
-    if error is not None:
-        return CallResult("", extra, quoted_line(str(error), 500))
-    return refused_if_it_quotes(CallResult(answered.text, extra))
+        return [*map(refused_if_it_quotes, answered)]
 
 
 def load_local_client(

@@ -7,10 +7,11 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
-from ...core import error_line
+from ...core import error_line, quoted_line
 from ...protocol import (
+    CallResult,
     DatasetVariant,
     Message,
     PartKind,
@@ -18,7 +19,6 @@ from ...protocol import (
     opened_by,
     rule_of,
     split_thought,
-    text_of_failure,
 )
 from ..adapter import refuse_without_peft
 from ..model_row import ModelRow
@@ -42,13 +42,6 @@ if TYPE_CHECKING:
     from .transformer import Decoding, Generated, Loaded
 
 log = logging.getLogger(__name__)
-
-
-class LocalCompletion(NamedTuple):
-    """A reply with its record."""
-
-    text: str
-    recorded: ReplyRecord
 
 
 class LocalRunner:
@@ -92,7 +85,7 @@ class LocalRunner:
         *,
         logprobs: bool = False,
         seeds: Sequence[int] = (),
-    ) -> list[LocalCompletion]:
+    ) -> list[CallResult]:
         """Answer messages of one variant; what is unreadable or too large is a failed call.
 
         ``seeds`` are of each reply's random numbers, where replies are sampled (default: torch's).
@@ -113,7 +106,7 @@ class LocalRunner:
         *,
         logprobs: bool = False,
         seeds: Sequence[int] = (),
-    ) -> list[LocalCompletion]:
+    ) -> list[CallResult]:
         """Answer messages that share their images with one prefill, or as :meth:`answer_batch`."""
         from .shared_prefix import continue_variants, prefill
 
@@ -129,7 +122,7 @@ class LocalRunner:
             return self.answer_batch(messages, variant, logprobs=logprobs, seeds=seeds)
         decoding = self._decoding(generation)
 
-        def go_on(batch: Sequence[Encoded]) -> list[LocalCompletion]:
+        def go_on(batch: Sequence[Encoded]) -> list[CallResult]:
             new = continue_variants(self._loaded, prefix, batch, decoding)
             return self._replies(batch, new, generation)
 
@@ -164,12 +157,12 @@ class LocalRunner:
 
     def _answer(
         self, batch: Sequence[tuple[Message, int | None]], generation: GenerationPlan
-    ) -> list[LocalCompletion]:
+    ) -> list[CallResult]:
         from .transformer import generate
 
         images = ImageSet(generation.bounds)
         encoded: dict[int, Encoded] = {}
-        answers: dict[int, LocalCompletion] = {}
+        answers: dict[int, CallResult] = {}
         for at, (message, seed) in enumerate(batch):
             try:
                 query = self._loaded.encoder.encode(message, images)
@@ -203,7 +196,7 @@ class LocalRunner:
 
     def _replies(
         self, queries: Sequence[Encoded], new: Sequence[Generated], generation: GenerationPlan
-    ) -> list[LocalCompletion]:
+    ) -> list[CallResult]:
         encoder = self._loaded.encoder
         replies = []
         for query, got in zip(queries, new, strict=True):
@@ -234,7 +227,7 @@ def without_thought(
     text: str,
     record: ReplyRecord,
     its_tokens: GeneratedTokens | None = None,
-) -> LocalCompletion:
+) -> CallResult:
     """Return a reply without its thought, which its record gets."""
     marks = generation.family.thought
     opened = opened_by(prompt, marks) if marks else ""
@@ -246,18 +239,18 @@ def without_thought(
         ends_in_thought=split.ends_inside,
         token_logprobs=its_tokens and answer_tokens(its_tokens, opened, text, rule),
     )
-    return LocalCompletion(split.answer.strip(), whole)
+    return CallResult(split.answer.strip(), whole)
 
 
-def failed_answer(why: str, generation: GenerationPlan) -> LocalCompletion:
-    """Return the reply of a failed call, which the host's next run repeats."""
+def failed_answer(why: str, generation: GenerationPlan) -> CallResult:
+    """Return the result of a failed call, which the next run repeats."""
     log.error("FindIt: no answer: %s", why)
     return _failed(why, generation)
 
 
-def _failed(why: str, generation: GenerationPlan) -> LocalCompletion:
+def _failed(why: str, generation: GenerationPlan) -> CallResult:
     record = ReplyRecord(space=generation.space, call={"error": why})
-    return LocalCompletion(text_of_failure(why), record)
+    return CallResult("", record, quoted_line(why, 500))
 
 
 def load_local(checkpoint: str, row: ModelRow, settings: RunSettings) -> LocalRunner:
