@@ -47,7 +47,7 @@ TWO_FORMATS = "representations: [xyxy, xywh]\noutputs: [json, text]\n"
 
 _CHANGING = (
     (re.compile(r"\d{4}-\d\d-\d\d([ T]\d\d:\d\d(:\d\d)?(\.\d+)?)?( UTC|\+00:00|Z)?"), "TIME"),
-    (re.compile(r'([\\"]+(?:\w*seconds\w*|at_once|at)[\\"]+: )[0-9.e-]+'), r"\1N"),
+    (re.compile(r'([\\"]+(?:\w*seconds\w*|\w*at_once|at)[\\"]+: )[0-9.e-]+'), r"\1N"),
     (re.compile(r', "crc32": "[0-9a-f]{8}"'), ""),
     (re.compile(r"127\.0\.0\.1:\d+"), "SERVER"),
     (re.compile(r"\d+\.\d/s|left [\d:.a-z ]+(?= failed)"), "SPEED"),
@@ -62,7 +62,7 @@ _BESIDE = re.compile(r"_(score|details|provenance|identity)\.|checksums\.json$|\
 def _plain(path: Path, folder: Path) -> str:
     """Return a file's text without what differs between two equal runs."""
     text = _sheet(path) if path.suffix == ".xlsx" else path.read_text("utf-8", "backslashreplace")
-    text = text.replace(str(folder), "FOLDER")
+    text = text.replace(str(folder), "FOLDER").replace(str(ROOT), "CLONE")
     for pattern, name in _CHANGING:
         text = pattern.sub(name, text)
     if path.name.endswith("calls.jsonl"):

@@ -176,7 +176,7 @@ def test_a_reply_that_quotes_a_key_is_a_failed_call(
     assert answer.text == ""
     assert answer.error == "the reply quotes a credential (a key of this run): it is not stored"
     assert call_of(answer)["error"] == answer.error
-    assert "thought" not in answer.record
+    assert not answer.record.thought
     assert budget.spent == 0.01, "it was paid for"
     assert KEY not in repr(answer) + caplog.text
     if where == "reply":
@@ -267,7 +267,7 @@ def test_a_spending_limit_ends_the_run() -> None:
     assert [answer.stop for answer in (*first, *last[:2])] == [None, None, StopReason.SPENT]
     assert {answer.stop for answer in last[1:]} == {StopReason.SPENT}
     assert "limit of $0.02" in (last[1].error or "")
-    assert "call" not in last[1].record, "a call that did not begin is not recorded"
+    assert not last[1].is_recorded, "a call that did not begin is not recorded"
 
 
 # --- limits of tokens -----------------------------------------------------------------------------

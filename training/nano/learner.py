@@ -284,7 +284,7 @@ def evaluate(
         messages = [prompts.message(index) for index in dataset.queries]
         completions = runner.answer_batch(messages, dataset.variant)
         replies = [
-            Reply(index, completion.text, completion.recorded)
+            Reply(index, completion.text, completion.record)
             for index, completion in zip(dataset.queries, completions, strict=True)
         ]
         scores.append(score_rows(check_replies(model, dataset, replies, Settings())))

@@ -140,7 +140,7 @@ class TimedClient(ABC):
                 log.error("%s: a call failed: %s", self.called, answer.error)
         answered = [answer for answer in answers if answer.error is None]
         if batch.logprobs and answered and not self._warned:
-            self._warned = not any(answer.record.token_logprobs for answer in answered)
+            self._warned = all(answer.record.token_logprobs is None for answer in answered)
             if self._warned:
                 why = "%s records no log-probabilities: its replies are stored without them"
                 log.warning(why, self.called)

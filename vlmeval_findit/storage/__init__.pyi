@@ -59,7 +59,6 @@ from .predictions import (
 )
 
 from .reply_records import (
-    RecordError as RecordError,
     record_text as record_text,
     stored_record as stored_record,
     failed_column as failed_column,

@@ -41,6 +41,7 @@ from vlmeval_findit.models import (
 )
 from vlmeval_findit.models.http.providers import provider_table
 from vlmeval_findit.protocol import CallResult, StopReason, image, text
+from vlmeval_findit.storage import record_text
 
 every_provider = pytest.mark.parametrize("protocol", PROTOCOLS, ids=lambda each: each.provider)
 THRICE = replace(QUICK, attempts=3, refusals=3)
@@ -93,24 +94,24 @@ def test_requests_follow_the_model_table(protocol: Protocol, picture: str) -> No
         answer, _ = ask_calls(who, 2, message, images=["a picture"] * 2)
         body = dict(server.asked[0].body)
     assert (answer.error, answer.text) == (None, "[5]")
-    record = json.loads(answer.extra)["findit"]
+    record = answer.record
     through_openrouter = chat_model(protocol.model, "openrouter")
-    assert record["space"] == through_openrouter.space(QUESTION).as_dict()
+    assert record.space == through_openrouter.space(QUESTION).as_dict()
     request = through_openrouter.request(message, QUESTION)
-    assert record["images"] == [item.as_record() for item in request.images]
+    assert record.images == tuple(item.as_record() for item in request.images)
     written = {"cache_write": 200} if protocol is ANTHROPIC else {}
     counts = {"prompt": 900, "cached": 400, **written, "completion": 20, "reasoning": 5}
-    assert record["tokens"] == counts
-    assert record["finish_reason"] == "stop"
-    assert record["model"]["provider"] == protocol.provider
-    assert record["model"]["identifier"].startswith(protocol.called)
-    call = record["call"]
+    assert record.tokens == counts
+    assert record.finish_reason == "stop"
+    assert record.model["provider"] == protocol.provider
+    assert record.model["identifier"].startswith(protocol.called)
+    call = record.call
     assert who.model.prices is not None
-    assert call["cost"] == pytest.approx(who.model.prices.cost_of(record["tokens"]))
+    assert call["cost"] == pytest.approx(who.model.prices.cost_of(record.tokens))
     assert call["cost_from"] == "prices of November 2026", "No service stated it."
     (server_name,) = who.servers()
     assert (call["status"], call["attempts"], call["server"]) == (200, 1, server_name)
-    assert KEY not in json.dumps([record, body])
+    assert KEY not in json.dumps([record_text(record), body])
     turns = body.pop("contents" if protocol is GOOGLE else "messages")
     assert body == ASKED[protocol.provider]
     shown = turns[0]["parts" if protocol is GOOGLE else "content"][0]
