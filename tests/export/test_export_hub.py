@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Iterator, Mapping
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +19,8 @@ from vlmeval_findit.api import load_scores, open_runs
 from vlmeval_findit.cli import main
 from vlmeval_findit.core import file_sha256
 from vlmeval_findit.export import Private
-from vlmeval_findit.protocol import Answering, Identity
-from vlmeval_findit.storage import CHECKSUMS, read_predictions, write_rows
+from vlmeval_findit.protocol import Answering, Identity, Reply, ReplyRecord, TokenLogprobs
+from vlmeval_findit.storage import CHECKSUMS, read_predictions, record_text, write_rows
 
 SECRET = "sk-or-" + "v1-0123456789abcdef"
 
@@ -265,6 +265,51 @@ def test_the_record_of_a_failed_call_names_no_path(world: World, out: Path, suff
     (copy,) = open_runs(out / "runs")
     recorded = read_predictions(copy.path)[0].recorded
     assert (recorded.call["error"], recorded.thought) == ("no …/cache: gone", "of /a/b/c")
+
+
+OF_JANE = "/mnt/Jane Doe/x.jpg"
+
+
+@pytest.mark.parametrize("name", [field.name for field in fields(ReplyRecord)] + ["text", "shown"])
+def test_every_part_of_a_reply_is_cleaned(name: str) -> None:
+    values: Mapping[str, Any] = {
+        "space": {"kind": OF_JANE},
+        "finish_reason": OF_JANE,
+        "images": ({OF_JANE: [OF_JANE]},),
+        "thought": f"of {OF_JANE}",
+        "ends_in_thought": True,
+        "tokens": {OF_JANE: 7},
+        "model": {"identifier": OF_JANE},
+        "call": {"error": f"no {OF_JANE}", "tries": [{"at": OF_JANE}]},
+        "token_logprobs": TokenLogprobs((1,), (-0.5,)),
+        "text": OF_JANE,
+        "shown": {OF_JANE: "a" * 16},
+    }
+    reply = Reply(0, "")
+    if name in ("text", "shown"):
+        reply = replace(reply, **{name: values[name]})
+    else:
+        reply = replace(reply, recorded=replace(reply.recorded, **{name: values[name]}))
+    private = Private([Path("/mnt/Jane Doe")])
+    cleaned = private.reply(reply)
+    assert "Jane" not in repr(cleaned)
+    assert (cleaned == reply) is ("Jane" not in repr(reply))
+    assert private.reply(cleaned) == cleaned
+
+
+def test_what_has_nothing_private_is_not_named_as_cleaned(world: World, out: Path, capsys) -> None:
+    path = world.predict("Good", JSON, saying("[\u4e2d\u6587 \u00e9]"))
+    record = record_text(ReplyRecord(thought="\u4e2d\u6587 \u00e9", finish_reason="stop"))
+    rows = [
+        {"index": reply.index, "prediction": reply.text, "extra_records": record}
+        for reply in read_predictions(path)
+    ]
+    write_rows(path, lambda: rows)
+    assert main(["score", str(path)]) == 0
+    assert export(world, out) == 0
+    assert "were removed" not in capsys.readouterr().out
+    (copy,) = open_runs(out / "runs")
+    assert read_predictions(copy.path) == read_predictions(path)
 
 
 # --- refusals -------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ import json
 import re
 import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -37,8 +37,8 @@ _ADDRESS = re.compile(
 
 Change = Callable[[str], str]
 
-# Fields of a reply's record with texts of this package or a service
-_OF_OURS = ("space", "finish_reason", "tokens", "model", "call")
+# What a record has of a model's own words, and of their tokens
+_OF_MODELS = ("thought", "token_logprobs")
 
 
 class Private:
@@ -70,9 +70,9 @@ class Private:
     def reply(self, reply: Reply) -> Reply:
         """Clean a reply: the texts of the model, and its record."""
         record = reply.recorded
-        ours = {name: changed(getattr(record, name), self.in_record) for name in _OF_OURS}
-        images = tuple(changed(image, self.in_record) for image in record.images)
-        recorded = replace(record, **ours, images=images, thought=self.in_reply(record.thought))
+        names = [field.name for field in fields(record) if field.name not in _OF_MODELS]
+        ours = {name: changed(getattr(record, name), self.in_record) for name in names}
+        recorded = replace(record, **ours, thought=self.in_reply(record.thought))
         shown = changed(reply.shown, self.in_record)
         return replace(reply, text=self.in_reply(reply.text), recorded=recorded, shown=shown)
 
@@ -92,7 +92,7 @@ def changed(value: Any, change: Change) -> Any:
     if isinstance(value, Mapping):
         return {change(key): changed(item, change) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [changed(item, change) for item in value]
+        return type(value)(changed(item, change) for item in value)
     return value
 
 
