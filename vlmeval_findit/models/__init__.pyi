@@ -182,6 +182,8 @@ from .http.chat import (
 from .http.request_fields import (
     merged_fields as merged_fields,
     stated_fields as stated_fields,
+    ORIGINAL_TILES as ORIGINAL_TILES,
+    bounds_in_request as bounds_in_request,
 )
 
 from .http.chat_call import (
@@ -358,11 +360,6 @@ from .dual_encoder.towers import (
     Towers as Towers,
     named_encoder as named_encoder,
     stored_vectors as stored_vectors,
-)
-
-from .http.image_bounds import (
-    ORIGINAL_TILES as ORIGINAL_TILES,
-    bounds_in_request as bounds_in_request,
 )
 
 from .http.refused_fields import (

@@ -32,9 +32,8 @@ from ..token_limits import token_limit
 from .completion import Completion
 from .endpoint import Endpoint
 from .estimates import load_of
-from .image_bounds import bounds_in_request
 from .providers.provider_table import OPENROUTER, Provider, WireFormat, find_provider
-from .request_fields import check_fields, merged_fields
+from .request_fields import bounds_in_request, check_fields, merged_fields
 from .schema import SchemaRoot, response_format, unwrapped
 from .sent_images import (
     ChatRequest,

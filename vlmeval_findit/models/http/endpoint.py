@@ -6,23 +6,11 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any
 from urllib.parse import SplitResult, parse_qsl, urlsplit, urlunsplit
 
 from ...core import is_secret_header, remember_secrets
-from ..token_limits import LIMIT_FIELDS
 
 _OPENAI = "api.openai.com"
-
-
-def limit_in(body: Mapping[str, Any]) -> int:
-    """Return the token limit of a request body."""
-    return next(int(body[name]) for name in LIMIT_FIELDS if name in body)
-
-
-def system_text(body: Mapping[str, Any]) -> str:
-    """Return the system text of a request body; "" without."""
-    return "".join(each["content"] for each in body["messages"] if each["role"] == "system")
 
 
 @dataclass(frozen=True, slots=True, repr=False)

@@ -1,13 +1,19 @@
-"""The fields of a request: which a user may set, and how they meet FindIt's."""
+"""The fields of a request: which a user may set, how they meet FindIt's, and what they say."""
 
 from __future__ import annotations
 
 import json
 import math
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from ...core import object_or_empty
+from ...serving import BOUNDS_FIELD
+from ..local.layout import Bounds
+from ..token_limits import LIMIT_FIELDS
+
+# --- a user's fields and FindIt's -----------------------------------------------------------------
 
 # What is asked, of whom, and how the reply is read; in a provider's protocol by its names
 _SET_BY_FINDIT = (
@@ -158,3 +164,46 @@ def stated_fields(settings: Mapping[str, Any], extra: Mapping[str, Any]) -> dict
 
 def _shown(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, default=str)
+
+
+# --- what a request body says ---------------------------------------------------------------------
+
+
+def limit_in(body: Mapping[str, Any]) -> int:
+    """Return the token limit of a request body."""
+    return next(int(body[name]) for name in LIMIT_FIELDS if name in body)
+
+
+def system_text(body: Mapping[str, Any]) -> str:
+    """Return the system text of a request body; "" without."""
+    return "".join(each["content"] for each in body["messages"] if each["role"] == "system")
+
+
+# --- the bounds of images -------------------------------------------------------------------------
+
+# What the original checkpoints of InternVL call the most tiles of an image
+ORIGINAL_TILES = "max_dynamic_patch"
+
+
+def bounds_in_request(bounds: Bounds, counted: int, *, original: bool = False) -> dict[str, Any]:
+    """Return the field of a request that bounds its images, for programs that take it.
+
+    Args:
+        bounds: in force; those that are None are the server's.
+        counted: times the processor's areas count a pixel (:class:`.LocalFamily`).
+        original: of a checkpoint that was not converted for transformers: its processor calls tiles
+            otherwise, and programs drop in silence what a processor does not take.
+
+    >>> bounds_in_request(Bounds(3136, 12544, two_step=True), 2)
+    {'mm_processor_kwargs': {'min_pixels': 6272, 'max_pixels': 25088}}
+    >>> bounds_in_request(Bounds(patches=6), 1, original=True)
+    {'mm_processor_kwargs': {'max_dynamic_patch': 6}}
+    """
+    if bounds.patches is not None and original:
+        arguments: dict[str, Any] = {ORIGINAL_TILES: bounds.patches}
+    elif bounds.patches is not None:
+        arguments = {"crop_to_patches": True, "max_patches": bounds.patches}
+    else:
+        areas = replace(bounds, two_step=False).as_dict()
+        arguments = {name: area * counted for name, area in areas.items()}
+    return {BOUNDS_FIELD: arguments} if arguments else {}

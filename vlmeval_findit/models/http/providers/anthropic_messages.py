@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from ....core import count_of, object_or_empty
-from ..endpoint import Endpoint, limit_in, system_text
-from ..request_fields import WITHOUT_OUR_REASONING, merged_fields
+from ..endpoint import Endpoint
+from ..request_fields import WITHOUT_OUR_REASONING, limit_in, merged_fields, system_text
 
 
 def anthropic_headers(endpoint: Endpoint) -> dict[str, str]:

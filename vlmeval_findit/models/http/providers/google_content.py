@@ -10,8 +10,7 @@ from typing import Any
 
 from ....core import count_of, object_or_empty, objects_of
 from ...token_limits import LIMIT_FIELDS
-from ..endpoint import limit_in, system_text
-from ..request_fields import WITHOUT_OUR_REASONING, merged_fields
+from ..request_fields import WITHOUT_OUR_REASONING, limit_in, merged_fields, system_text
 
 
 def content_request(body: Mapping[str, Any]) -> dict[str, Any]:
