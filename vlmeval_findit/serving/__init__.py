@@ -1,6 +1,7 @@
 """Starts model servers on this machine.
 
-``programs``: what can be started; ``processes``: start and stop, each server below a ``guard``.
+``programs``: what can be started, by which command; ``server_process``: start and stop, each server
+below a ``guard``.
 """
 
 import lazy_loader

@@ -9,7 +9,7 @@ import shlex
 import shutil
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any
@@ -59,6 +59,31 @@ class ServerProgram:
         if self.names_models:
             return name
         return f"{checkpoint}@{revision}" if revision else checkpoint
+
+    def command(
+        self, port: int, checkpoint: str, name: str, serving: ServeOptions, flags: Sequence[str]
+    ) -> list[str]:
+        """Return the command that serves a model; raises as :attr:`executable`.
+
+        Args:
+            port: on 127.0.0.1.
+            checkpoint: a folder, or its name on the hub.
+            name: by which requests ask for ``checkpoint``.
+            serving: the options of a run.
+            flags: further ones of the model; those that ``serving`` adds come last.
+        """
+        words = {"port": port, "checkpoint": checkpoint, "name": name, "serving": serving}
+        arguments = [word.format(**words) for word in self.arguments.split()]
+        return [self.executable, "serve", *arguments, *flags, *serving.arguments]
+
+    def model_flags(self, revision: str | None, dtype: str | None) -> list[str]:
+        """Return the flags for a model, with those of :meth:`field_flags`, which take a while."""
+        flags = self.field_flags()
+        if revision and self.names_models:
+            flags += ["--revision", revision]
+        if dtype:
+            flags += ["--dtype", dtype]
+        return flags
 
     def field_flags(self) -> list[str]:
         """Return the flags of its fields that the installed version knows; older ones need none.

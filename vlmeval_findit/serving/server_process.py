@@ -19,7 +19,6 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from ..core import error_line
 from . import guard
@@ -164,21 +163,16 @@ class LocalServers:
         program = PROGRAMS[self.serving.program]
         devices = self.serving.devices()
         served = program.served_name(self.name, self.checkpoint, self.revision)
-        more = program.field_flags()
-        more += ["--revision", self.revision] if self.revision and program.names_models else []
-        more += ["--dtype", self.dtype] if self.dtype else []
-        more += [*self.adapter_flags, *self.serving.arguments]
+        flags = [*program.model_flags(self.revision, self.dtype), *self.adapter_flags]
         # An adapter has the name that is asked for; requests to its base's would go to that.
-        words: dict[str, Any] = {"name": f"{served}-base" if self.adapter_flags else served}
-        words |= {"checkpoint": self.checkpoint, "serving": self.serving}
+        name = f"{served}-base" if self.adapter_flags else served
         for number, (port, gpus) in enumerate(zip(_free_ports(len(devices)), devices, strict=True)):
-            arguments = [word.format(port=port, **words) for word in program.arguments.split()]
-            command = [program.executable, "serve", *arguments, *more]
+            command = program.command(port, self.checkpoint, name, self.serving, flags)
             log_file = self.log_folder / f"{self.name}-{number}.log"
             log.info("starting %s; its log is %s", shlex.join(command), log_file)
-            name = f"{program.name} {number}"
+            label = f"{program.name} {number}"
             url = f"http://127.0.0.1:{port}/v1"
-            server = ServerProcess(command, name, url, log_file, gpus, self.judge)
+            server = ServerProcess(command, label, url, log_file, gpus, self.judge)
             self._servers.append(server)
             threading.Thread(target=server.watch, args=(served, self._closed), daemon=True).start()
 
