@@ -48,7 +48,7 @@ from vlmeval_findit.protocol import (
     ScoredRow,
     row_hash,
 )
-from vlmeval_findit.scoring import Run, ScoreReviews
+from vlmeval_findit.scoring import Run, RunError, ScoreReviews
 from vlmeval_findit.statistics import LabelFault
 
 ELSEWHERE = (140.0, 10.0, 180.0, 50.0)
@@ -398,7 +398,8 @@ def test_one_dataset_is_chosen_or_named(world: World) -> None:
 def test_another_table_than_was_scored_is_refused(world: World) -> None:
     runs = two_models(world, EXPRESSIONS, expressions(world, {}))
     expressions(world, {1: ELSEWHERE})
-    with pytest.raises(ValueError, match="but the run was scored over a table with"):
+    why = rf"but the run was scored over a table with .* Score it again: .* {runs[0].path}"
+    with pytest.raises(RunError, match=why):
         audit_labels(runs)
 
 

@@ -156,7 +156,7 @@ def test_boxes_are_those_of_the_scoring(tmp_path, capsys) -> None:
     arguments = [str(write_coco(tmp_path, values)), "--image-root", str(tmp_path / "pictures")]
     assert main(["data", "import", *arguments, "--name", "MyData", "--replace"]) == 0
     assert to_coco(path) == 2
-    assert "is not the table that" in capsys.readouterr().err
+    assert f"Score it again: python run_findit.py score {path}" in capsys.readouterr().err
     Path(f"Model_{dataset}_provenance.json").unlink()
     assert to_coco(path) == 2
     assert "not scored yet" in capsys.readouterr().err

@@ -203,8 +203,8 @@ def audit_labels(runs: Sequence[Run], dataset: AnyDataset | None = None) -> Labe
 
     Raises:
         NotBoxesError: a run cannot vote; the message says why.
-        FileNotFoundError, ValueError: the table is nowhere, or another than was scored.
-        RunError: details are gone.
+        FileNotFoundError, ValueError: the table is nowhere, or cannot be read.
+        RunError: it is another than was scored, or details are gone.
     """
     for run in runs:
         if why := why_no_voter(run):

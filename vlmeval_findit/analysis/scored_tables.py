@@ -5,7 +5,7 @@ from __future__ import annotations
 from ..core import file_sha256
 from ..data import load_dataset
 from ..protocol import AnyDataset
-from ..scoring import Run
+from ..scoring import Run, RunError, score_command
 
 
 def load_scored_dataset(run: Run) -> AnyDataset:
@@ -13,10 +13,15 @@ def load_scored_dataset(run: Run) -> AnyDataset:
 
     Raises:
         FileNotFoundError: its table is nowhere.
-        ValueError: it cannot be read, or is not the table that was scored.
+        RunError: it is not the table that was scored; the message says what to type.
+        ValueError: it cannot be read.
     """
     dataset = load_dataset(run.variant.name)
-    check_table(dataset, run)
+    try:
+        check_table(dataset, run)
+    except ValueError as error:
+        again = score_command(run.path, run.variant.name)
+        raise RunError(f"{error}. Score it again: {again}") from None
     return dataset
 
 

@@ -13,12 +13,11 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from ..analysis import CocoBoxes, NoConfidenceError, definitions_in
+from ..analysis import CocoBoxes, NoConfidenceError, definitions_in, load_scored_dataset
 from ..boxes import CONFIDENCE_DEFINITIONS, DEFAULT_CONFIDENCE
 from ..coords import NotBoxesError
-from ..core import atomic_write, counted, file_sha256
-from ..data import load_dataset
-from ..scoring import Run, RunError, score_command
+from ..core import atomic_write, counted
+from ..scoring import Run
 from .export_folder import rewrite_folder, unique_names
 from .targets import NotExportableError, left_out_lines
 
@@ -50,7 +49,7 @@ def to_coco(runs: Sequence[Run], out: Path, confidence: str | None = None) -> It
     with rewrite_folder(out, "coco") as folder:
         for run, name in zip(runs, unique_names(runs), strict=True):
             try:
-                boxes = _boxes(run)
+                boxes = CocoBoxes(load_scored_dataset(run), run.rows)
             except NotBoxesError:
                 without_boxes.append(run)
                 continue
@@ -78,16 +77,6 @@ def to_coco(runs: Sequence[Run], out: Path, confidence: str | None = None) -> It
         yield f"{count:,} {what}"
     yield from left_out_lines(without_boxes)
     yield from notes
-
-
-def _boxes(run: Run) -> CocoBoxes:
-    dataset = load_dataset(run.variant.name)
-    if file_sha256(dataset.table) != run.provenance.table_sha256:
-        raise RunError(
-            f"{dataset.table} is not the table that {run.path} was scored over; score it again: "
-            f"{score_command(run.path, run.variant.name)}"
-        )
-    return CocoBoxes(dataset, run.rows)
 
 
 def _set_scores(run: Run, boxes: CocoBoxes, definition: str | None) -> str:
