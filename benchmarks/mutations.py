@@ -118,9 +118,14 @@ AREAS = {
         ],
     ),
     "verdicts": (
-        ["models/http/response_verdict.py", "models/http/service_errors.py"],
+        [
+            "models/http/response_verdict.py",
+            "models/http/service_errors.py",
+            "models/http/call_errors.py",
+        ],
         [
             "models/http/test_response_verdict.py",
+            "models/http/test_call_errors.py",
             "models/http/test_refused_calls.py",
             "models/http/test_charges.py",
             "models/http/test_wrong_types.py",

@@ -18,6 +18,7 @@ from typing import Any
 
 from ..core import RARE_COLLECTIONS, error_line, open_file_limit, room_for_files, too_many_files
 from ..models import (
+    BUSY_STATUSES,
     DENIED_STATUSES,
     Budget,
     CallError,
@@ -46,7 +47,6 @@ from .server_state import LONGEST_WAIT, CallOutcome, ServerPolicy, ServerState
 
 log = logging.getLogger(__name__)
 
-_BUSY = frozenset({429, 503, 529})  # 529 is Anthropic's
 _LOOK_SECONDS = 1.0
 
 
@@ -327,7 +327,7 @@ def _outcome_of(error: CallError) -> CallOutcome:
         return CallOutcome.DENIED if is_denial else CallOutcome.HOPELESS
     if not error.transient:
         return CallOutcome.INVALID
-    return CallOutcome.REFUSED if error.status in _BUSY else CallOutcome.FAILED
+    return CallOutcome.REFUSED if error.status in BUSY_STATUSES else CallOutcome.FAILED
 
 
 def _later(seconds: float | None) -> str:

@@ -191,9 +191,15 @@ from .http.chat_call import (
 )
 
 from .http.completion import (
-    DENIED_STATUSES as DENIED_STATUSES,
-    CallError as CallError,
     Completion as Completion,
+)
+
+from .http.call_errors import (
+    BUSY_STATUSES as BUSY_STATUSES,
+    NOT_TAKEN_STATUSES as NOT_TAKEN_STATUSES,
+    DENIED_STATUSES as DENIED_STATUSES,
+    HOPELESS_STATUSES as HOPELESS_STATUSES,
+    CallError as CallError,
 )
 
 from .http.client import (

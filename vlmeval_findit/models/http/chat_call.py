@@ -21,9 +21,10 @@ from ...protocol import (
 )
 from ..tiers import StatedTier, surcharge
 from ..token_limits import LIMIT_FIELDS
+from .call_errors import CallError
 from .chat import ChatModel
 from .client import HttpClient
-from .completion import CallError, Completion
+from .completion import Completion
 from .http_endpoint import HttpEndpoint, is_unknown
 from .refused_fields import advise_on_fields
 from .reply_logprobs import refuses_logprobs, with_logprobs

@@ -12,7 +12,8 @@ from typing import NamedTuple
 import aiohttp
 from aiohttp.abc import AbstractStreamWriter
 
-from .completion import ANSWERED_STATUSES, CallError
+from .call_errors import CallError
+from .completion import ANSWERED_STATUSES
 from .lost_replies import BodyError, lost_reply
 from .proxies import Proxy, ProxyError, proxy_for
 from .sent_whole import Sending

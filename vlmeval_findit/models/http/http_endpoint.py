@@ -15,8 +15,8 @@ from typing import Any
 from ...core import error_line, parse_json
 from ...protocol import CallTime, in_thread
 from ..first_failures import FirstFailures
+from .call_errors import NOT_TAKEN_STATUSES, CallError
 from .client import HttpClient, HttpRequest
-from .completion import CallError
 from .endpoint import Endpoint
 from .providers.provider_table import OPENAI_CHAT, Chat, WireFormat, find_provider, headers_to
 from .response_verdict import WEB_PAGE, object_in
@@ -29,7 +29,6 @@ from .stated_costs import RESPONSE_HEADERS
 from .wrong_address import NOTHING_THERE, Listing, advise, is_about_model, names_in, other_addresses
 
 _LOOK_SECONDS = 10.0  # for a list of models
-_FINAL = frozenset({400, 422, 501})  # statuses of requests that a server does not take
 
 _PAGE_ADVICE = ": check --base-url, and whether a login or a proxy stands before the server"
 
@@ -148,7 +147,7 @@ class HttpEndpoint:
         five different images.
         """
         first = self._first[constrained]
-        is_final = error.unread or error.status in _FINAL
+        is_final = error.unread or error.status in NOT_TAKEN_STATUSES
         if is_final and not MODERATED.search(str(error)):
             first.note(error, images)
         else:
@@ -178,7 +177,7 @@ def is_unknown(field: str, error: CallError) -> bool:
     """Return whether a server does not know a field."""
     words = str(error)
     names_it = re.search(rf"\b{field}\b", words) is not None
-    return error.status in _FINAL and names_it and _UNKNOWN.search(words) is not None
+    return error.status in NOT_TAKEN_STATUSES and names_it and _UNKNOWN.search(words) is not None
 
 
 async def _ask_function(

@@ -11,7 +11,7 @@ import re
 import aiohttp
 
 from ...core import too_many_files
-from .completion import CallError
+from .call_errors import CallError
 from .sent_whole import Sending, may_be_billed, was_sent_whole
 from .service_errors import PASSWORD_WANTED, PROXY_ADVICE
 from .spending import usage_of

@@ -26,7 +26,8 @@ from ...protocol import (
     split_thought,
     tool_calls_in,
 )
-from .completion import ANSWERED_STATUSES, CallError, Completion
+from .call_errors import CallError
+from .completion import ANSWERED_STATUSES, Completion
 from .reply_logprobs import reply_logprobs
 from .service_errors import (
     CODE_KEYS,

@@ -10,7 +10,8 @@ from typing import Any
 
 from ...core import quoted_line
 from ...protocol import DatasetVariant
-from .completion import CallError, Completion
+from .call_errors import CallError
+from .completion import Completion
 
 
 class SchemaRoot(Enum):

@@ -15,8 +15,8 @@ from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
 from ...core import object_or_empty, objects_of, parse_json, quoted_line
+from .call_errors import CallError
 from .client import HttpClient, HttpRequest
-from .completion import CallError
 from .endpoint import Endpoint
 
 _SECONDS = 5.0  # For each place

@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import Any
 
 from ...core import object_or_empty, quoted_line
-from .completion import HOPELESS_STATUSES, LONGEST_MESSAGE, CallError
+from .call_errors import HOPELESS_STATUSES, LONGEST_MESSAGE, CallError
 from .sent_whole import may_be_billed
 from .spending import usage_of
 from .stated_costs import RESPONSE_HEADERS

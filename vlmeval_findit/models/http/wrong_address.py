@@ -10,7 +10,7 @@ from typing import NamedTuple
 from urllib.parse import SplitResult, urljoin, urlsplit, urlunsplit
 
 from ...core import object_or_empty, objects_of, quoted_line
-from .completion import CallError
+from .call_errors import CallError
 
 NOTHING_THERE = frozenset({404, 405, 410})  # the path, or the model, does not exist
 

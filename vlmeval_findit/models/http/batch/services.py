@@ -16,10 +16,11 @@ from aiohttp import FormData
 
 from ....core import count_of, error_line, object_or_empty, objects_of
 from ....protocol import CallResult, DatasetVariant, Message, ThoughtRule
+from ..call_errors import CallError
 from ..chat import ChatModel
 from ..chat_call import ChatCall
 from ..client import HttpClient, HttpRequest
-from ..completion import CallError, Completion
+from ..completion import Completion
 from ..endpoint import Endpoint
 from ..providers.anthropic_messages import anthropic_headers, messages_request, reply_of_messages
 from ..reply_logprobs import with_logprobs
