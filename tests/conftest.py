@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import pickle
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -58,4 +59,23 @@ def _coordinate_checks() -> Iterator[None]:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(score_check, "warning_of_boxes", check_once)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _pictures() -> Iterator[None]:
+    """Equal charts are drawn once a session: hundreds of reports show the same few runs."""
+    import vl_convert
+
+    draw = vl_convert.vegalite_to_svg
+    known: dict[str, str] = {}
+
+    def draw_once(spec: Any) -> str:
+        key = json.dumps(spec)
+        if key not in known:
+            known[key] = draw(spec)
+        return known[key]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(vl_convert, "vegalite_to_svg", draw_once)
         yield

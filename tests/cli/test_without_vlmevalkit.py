@@ -13,7 +13,7 @@ import pytest
 from batch_server import BatchServer
 from chat_server import ChatServer, completion
 from fake_program import Machine
-from host_runs import environment, run
+from host_runs import environment, run, run_anew
 from paths import SUPPORT
 from provider_servers import OPENAI, address
 
@@ -131,11 +131,15 @@ def servers(tmp_path: Path, lmu_data: Path, monkeypatch: pytest.MonkeyPatch) -> 
         yield stack
 
 
-def check(way: Way, where: str, lmu: Path) -> None:
-    """Run the commands of a way in a process; ``where``: as of without_host.py."""
+def check(kind: str, servers: ExitStack, where: str, lmu: Path) -> None:
+    """Run the commands of a kind in a process; ``where``: as of without_host.py."""
+    way = OF_OURS[kind](servers)
+    # A baseline needs nothing that the warm process has imported.
+    start = run_anew if kind == "LocalBaseline" else run
     lines = way.lines()
     program = [str(SUPPORT / "without_host.py")]
-    done = run(program, [where, json.dumps(lines)], Path.cwd(), environment(lmu, **way.variables))
+    variables = environment(lmu, **way.variables)
+    done = start(program, [where, json.dumps(lines)], Path.cwd(), variables)
     last = done.stdout.splitlines()[-1]
     assert last.startswith("["), done.stdout
     ended = dict(zip(way.commands, json.loads(last), strict=True))
@@ -147,12 +151,15 @@ def check(way: Way, where: str, lmu: Path) -> None:
 
 @pytest.mark.parametrize(
     "kind",
-    ["Local", *(pytest.param(kind, marks=pytest.mark.slow) for kind in OF_OURS if kind != "Local")],
+    [
+        "LocalBaseline",
+        *(pytest.param(kind, marks=pytest.mark.slow) for kind in OF_OURS if kind != "LocalBaseline"),
+    ],
 )
 def test_no_command_imports_vlmevalkit_for_a_model_of_ours(
     kind: str, servers: ExitStack, lmu_data: Path
 ) -> None:
-    check(OF_OURS[kind](servers), "HERE", lmu_data)
+    check(kind, servers, "HERE", lmu_data)
 
 
 @pytest.mark.parametrize(
@@ -165,7 +172,7 @@ def test_no_command_imports_vlmevalkit_for_a_model_of_ours(
 def test_models_here_answer_where_there_is_no_vlmevalkit(
     kind: str, servers: ExitStack, lmu_data: Path
 ) -> None:
-    check(HERE[kind], "NOWHERE", lmu_data)
+    check(kind, servers, "NOWHERE", lmu_data)
 
 
 def test_only_vlmevalkits_models_are_made_in_vlmevalkit(monkeypatch: pytest.MonkeyPatch) -> None:

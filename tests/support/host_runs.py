@@ -50,14 +50,21 @@ def run(
     program: Sequence[str], arguments: Sequence[str], cwd: Path, env: Mapping[str, str]
 ) -> subprocess.CompletedProcess[str]:
     """Run Python on a program with arguments; output and errors together in ``stdout``."""
-    command = [*program, *arguments]
     if can_run(program, env, environment_of_warm(env)):
+        command = [*program, *arguments]
         with tempfile.NamedTemporaryFile("r", errors="replace") as output:
             status = _start_warm(command, cwd, env, Path(output.name)).wait()
             text = output.read()
         return subprocess.CompletedProcess(command, status, text)
+    return run_anew(program, arguments, cwd, env)
+
+
+def run_anew(
+    program: Sequence[str], arguments: Sequence[str], cwd: Path, env: Mapping[str, str]
+) -> subprocess.CompletedProcess[str]:
+    """Run Python as :func:`run` does, in a process that has imported nothing."""
     return subprocess.run(
-        [sys.executable, *command],
+        [sys.executable, *program, *arguments],
         cwd=cwd,
         env=dict(env),
         stdout=subprocess.PIPE,

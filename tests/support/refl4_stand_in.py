@@ -7,8 +7,10 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from host_runs import RUN_FINDIT, environment, run
+import pytest
 from PIL import Image
+
+from vlmeval_findit.cli import main
 
 SCHEMA = pa.schema(
     [
@@ -92,6 +94,8 @@ def prepared(lmu: Path, parquet: Path) -> Path:
     write_parquet(parquet)
     names = [f"RefL4Full_{split}" for split in ("val", "test", "all")]
     arguments = ["data", "get", *names, "--from", str(parquet), "--no-images", "--force"]
-    done = run(RUN_FINDIT, arguments, parquet, environment(lmu))
-    assert done.returncode == 0, done.stdout
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(parquet)
+        patch.setenv("LMUData", str(lmu))
+        assert main(arguments) == 0
     return lmu
