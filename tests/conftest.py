@@ -13,6 +13,7 @@ import pytest
 from chat_server import ChatServer, Serve
 from scored_runs import World, small_world
 
+from vlmeval_findit.core import write_once
 from vlmeval_findit.data import prepare_demo
 
 
@@ -78,4 +79,25 @@ def _pictures() -> Iterator[None]:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(vl_convert, "vegalite_to_svg", draw_once)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _probe_images() -> Iterator[None]:
+    """The probe's images are drawn once a session: it takes two seconds in every data folder."""
+    from vlmeval_findit.data import probe_scenes
+
+    draw = probe_scenes._query
+    drawn: dict[int, tuple[Any, bytes]] = {}
+
+    def draw_once(folder: Path, index: int) -> Any:
+        if index not in drawn:
+            query = draw(folder, index)
+            drawn[index] = query, (folder / query.images[0]).read_bytes()
+        query, image = drawn[index]
+        write_once(folder / query.images[0], image)
+        return query
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(probe_scenes, "_query", draw_once)
         yield

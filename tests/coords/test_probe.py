@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from probe_deployments import TRUTHS, answers
+from probe_deployments import answers, truths
 from simulated_deployments import Fault, convention
 
 from vlmeval_findit.boxes import Space
@@ -132,7 +132,7 @@ def test_boxes_that_follow_nothing() -> None:
     rng = np.random.default_rng(0)
     queries = [
         AnsweredQuery(*size, f"{place}", [box], [np.sort(rng.integers(0, 1000, 4)).tolist()])
-        for place, (size, box) in enumerate(TRUTHS)
+        for place, (size, box) in enumerate(truths())
     ]
     verdict = judge_probe(queries, GRID, GRID).verdict
     assert verdict in (ProbeVerdict.NOTHING, ProbeVerdict.UNDECIDED)

@@ -13,12 +13,17 @@ from chat_server import Answer, Asked, Script, completion
 from PIL import Image
 from simulated_deployments import Fault
 
+from vlmeval_findit.boxes import Corners
 from vlmeval_findit.coords import AnsweredQuery, Convention, to_numbers
 from vlmeval_findit.data import PROBE_SCENE_COUNT, probe_scene
 
 Rng = np.random.Generator
 
-TRUTHS = [(scene.size, scene.box) for scene in map(probe_scene, range(PROBE_SCENE_COUNT))]
+
+@cache
+def truths() -> list[tuple[tuple[int, int], Corners]]:
+    """Return the size of each scene, (width, height), and its object's corners, in pixels."""
+    return [(scene.size, scene.box) for scene in map(probe_scene, range(PROBE_SCENE_COUNT))]
 
 
 def answers(
@@ -42,7 +47,7 @@ def answers(
         coarse: the step of the numbers.
     """
     queries = []
-    for index, (picture, box) in enumerate(TRUTHS):
+    for index, (picture, box) in enumerate(truths()):
         middle = (np.array(box[:2]) + box[2:]) / 2
         half = (np.array(box[2:]) - box[:2]) / 2 * size
         if rng.random() < wrong:
