@@ -64,14 +64,18 @@ def in_a_process(arguments: list[str], folder: Path) -> subprocess.CompletedProc
     return subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, check=False)
 
 
-def test_a_run_at_a_server_imports_only_what_it_needs(tmp_path: Path) -> None:
+def test_a_run_at_a_server_imports_only_what_it_needs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     require_host()
     with ChatServer(right) as server:
         command = words(server, "--model", MODEL, "--retry", "2", "--work-dir", str(tmp_path / "o"))
-        for asked in (4, 4):
-            done = in_a_process(command, tmp_path)
-            assert done.returncode == 0, done.stderr
-            assert len(server.asked) == asked, "nothing is asked twice"
+        done = in_a_process(command, tmp_path)
+        assert done.returncode == 0, done.stderr
+        monkeypatch.setenv("LMUData", str(tmp_path / "lmu"))
+        monkeypatch.chdir(tmp_path)
+        assert main(command) == 0
+        assert len(server.asked) == 4, "nothing is asked twice"
     assert f"{DATA}  {MODEL}" in done.stdout
     folder = tmp_path / "o" / MODEL
     stem = f"{MODEL}_{DATA}"

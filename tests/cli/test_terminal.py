@@ -135,7 +135,10 @@ def test_every_field_of_predictions(runs: Path, capfd: Capture, caplog: Log) -> 
 
 @pytest.mark.parametrize(
     ("beside", "expected"),
-    [("identity", {0, EXIT_SOME_FAILED}), ("provenance", READ_OR_REFUSED)],
+    [
+        ("identity", {0, EXIT_SOME_FAILED}),
+        pytest.param("provenance", READ_OR_REFUSED, marks=pytest.mark.slow),
+    ],
 )
 def test_every_field_of_the_records_beside_them(
     beside: str, expected: set[int], runs: Path, capfd: Capture, caplog: Log
@@ -153,7 +156,14 @@ def test_every_field_of_the_records_beside_them(
     assert SHOWN in said
 
 
-@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+@pytest.mark.parametrize(
+    "command",
+    [
+        COMMANDS[1],
+        *(pytest.param(words, marks=pytest.mark.slow) for words in (COMMANDS[0], *COMMANDS[2:])),
+    ],
+    ids=" ".join,
+)
 def test_every_field_of_the_details(
     command: Sequence[str], runs: Path, capfd: Capture, caplog: Log
 ) -> None:
@@ -249,7 +259,7 @@ UNDECIDED, FAILED = 2, 3  # Statuses of a probe, as its help says
     ],
     ids=range(12),
 )
-@pytest.mark.parametrize("command", BOTH)
+@pytest.mark.parametrize("command", ["sweep", pytest.param("probe", marks=pytest.mark.slow)])
 def test_every_message_of_a_server(
     command: str,
     answer: Any,

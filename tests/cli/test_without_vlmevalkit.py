@@ -153,7 +153,11 @@ def check(kind: str, servers: ExitStack, where: str, lmu: Path) -> None:
     "kind",
     [
         "LocalBaseline",
-        *(pytest.param(kind, marks=pytest.mark.slow) for kind in OF_OURS if kind != "LocalBaseline"),
+        *(
+            pytest.param(kind, marks=pytest.mark.slow)
+            for kind in OF_OURS
+            if kind != "LocalBaseline"
+        ),
     ],
 )
 def test_no_command_imports_vlmevalkit_for_a_model_of_ours(

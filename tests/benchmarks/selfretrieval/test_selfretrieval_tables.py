@@ -109,7 +109,13 @@ def test_damaged_files_are_refused(
 MINI = "SelfRetrieval_Scenes_mini"
 
 
-@pytest.mark.parametrize("name", shipping.PAIRS)
+@pytest.mark.parametrize(
+    "name",
+    [
+        MINI,
+        *(pytest.param(n, marks=pytest.mark.slow) for n in shipping.PAIRS if n != MINI),
+    ],
+)
 def test_what_ships_is_what_training_makes(name: str, tmp_path: Path) -> None:
     path = tmp_path / "table.tsv"
     shipping.write_pairs(name, path)

@@ -85,8 +85,14 @@ def test_the_recorded_row_says_how_unconstrained_replies_are_read() -> None:
     ],
 )  # fmt: skip
 def test_batches_hold_similar_lengths_and_are_halved_until_they_fit(
-    items: list[int], most: int, memory: int, batches: list[list[int]]
+    items: list[int],
+    most: int,
+    memory: int,
+    batches: list[list[int]],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    # It looks at all objects of the session, for each batch that did not fit.
+    monkeypatch.setattr("vlmeval_findit.models.local.machine.gc", Mock())
     asked = []
 
     def doubled(batch: Any) -> list[int]:
