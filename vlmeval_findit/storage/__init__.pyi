@@ -45,6 +45,13 @@ from .table_files import (
     unlike_published as unlike_published,
 )
 
+from .packed_images import (
+    tsv_rows as tsv_rows,
+    parquet_rows as parquet_rows,
+    named_image as named_image,
+    store_image as store_image,
+)
+
 from .predictions import (
     PredictionError as PredictionError,
     read_predictions as read_predictions,

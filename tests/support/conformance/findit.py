@@ -14,7 +14,6 @@ from typing import Any
 from vlmeval_findit.benchmarks.findit import (
     SUBSETS,
     FindItQuery,
-    parquet_rows,
     query_from_row,
     thinned_query,
 )
@@ -33,6 +32,7 @@ from vlmeval_findit.boxes import (
     to_pixels,
 )
 from vlmeval_findit.core import suggestion
+from vlmeval_findit.storage import parquet_rows
 
 from .cases import Agreement, CaseError, each, unlike
 from .cases import Case as Row
@@ -46,7 +46,7 @@ def subset_queries(path: Path) -> list[FindItQuery]:
     dataset, multilabel = SUBSETS[path.stem]
     return [
         thinned_query(query_from_row(i, row, dataset, multilabel), dataset.frames)
-        for i, row in enumerate(parquet_rows(path))
+        for i, (_, row) in enumerate(parquet_rows(path))
     ]
 
 

@@ -149,7 +149,6 @@ from .marked_references import (
 
 from .release_subsets import (
     query_from_row as query_from_row,
-    parquet_rows as parquet_rows,
     prepare_subset as prepare_subset,
     tables_of as tables_of,
 )

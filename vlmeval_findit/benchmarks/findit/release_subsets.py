@@ -8,7 +8,7 @@ from typing import Any
 
 from ...boxes import Corners, Truth
 from ...core import file_sha256, suggestion
-from ...storage import TableError
+from ...storage import TableError, parquet_rows
 from .annotation_tables import PreparedTable, corners, write_table
 from .dataset_names import group_meant, table_called
 from .findit_datasets import BENCHMARK_DATASETS, DATASETS, Dataset
@@ -46,13 +46,6 @@ def query_from_row(index: int, row: SubsetRow, dataset: Dataset, multilabel: boo
     )
 
 
-def parquet_rows(path: Path) -> list[dict[str, Any]]:
-    """Read the rows of a Parquet file."""
-    import pyarrow.parquet as pq
-
-    return pq.read_table(path).to_pylist()  # type: ignore[no-any-return]
-
-
 def prepare_subset(subsets: Path, out: Path, dataset: Dataset, multilabel: bool) -> PreparedTable:
     """Write the TSV of a subset; a FileNotFoundError without it, a TableError by its checksum."""
     known = dataset.subset_for(multilabel)
@@ -66,9 +59,10 @@ def prepare_subset(subsets: Path, out: Path, dataset: Dataset, multilabel: bool)
             f"{source}: SHA-256 is {checksum}, but the release's file has {known.sha256}; "
             "scores on other annotations are not FindIt scores"
         )
-    rows = parquet_rows(source)
-    queries = [query_from_row(i, row, dataset, multilabel) for i, row in enumerate(rows)]
-    thin = [thinned_query(query, dataset.frames) for query in queries]
+    thin = [
+        thinned_query(query_from_row(i, row, dataset, multilabel), dataset.frames)
+        for i, (_, row) in enumerate(parquet_rows(source))
+    ]
     origin = {"source": source.name, "source_sha256": checksum}
     return write_table(out, dataset.table_name(multilabel), thin, origin)
 

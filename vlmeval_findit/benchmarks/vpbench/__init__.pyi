@@ -49,8 +49,6 @@ from .letter_metrics import (
 )
 
 from .stage1_release import (
-    named_image as named_image,
-    tsv_rows as tsv_rows,
     prepare_stage1 as prepare_stage1,
 )
 

@@ -1,23 +1,18 @@
 """Convert the authors' stage 1 files, TSV or Parquet, to a table, and images to files.
 
-Files exceed a gigabyte, so rows are streamed. Cells went through data frames: missing values may
-be NaN, and texts may be numbers.
+Cells went through data frames: missing values may be NaN, and texts may be numbers.
 """
 
 from __future__ import annotations
 
-import base64
-import csv
 import hashlib
-import io
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from ...core import open_regular, open_text, sha256_of, suffix_of, suggestion, write_once
+from ...core import open_regular, suffix_of
 from ...storage import (
     CellError,
     TableError,
@@ -25,7 +20,9 @@ from ...storage import (
     describe_sources,
     image_folder,
     meta_path,
-    read_image_header,
+    parquet_rows,
+    store_image,
+    tsv_rows,
 )
 from .question_tables import STAGE_1, TABLES, write_table
 from .vp_query import LETTERS, HintColumn, VPQuery, check_question, is_absent, question_kind
@@ -87,42 +84,12 @@ def cell_shapes(value: Any) -> tuple[str, ...]:
     return tuple(_OUR_SHAPES.get(key, key) for key in keys)
 
 
-def store_image(cell: Any, folder: Path) -> str:
-    """Store the image of a cell and return its name, as :func:`named_image` does."""
-    name, data = named_image(cell)
-    write_once(folder / name, data)
-    return name
-
-
-def named_image(cell: Any) -> tuple[str, bytes]:
-    """Return the name of an image, made of its hash, and its bytes.
-
-    Args:
-        cell: base64, bytes or an object of Hugging Face.
-
-    Raises:
-        ValueError: the cell holds no image.
-    """
-    data = cell.get("bytes") if isinstance(cell, Mapping) else cell
-    if isinstance(data, str):
-        data = base64.b64decode("".join(data.rpartition("base64,")[2].split()), validate=True)
-    if not isinstance(data, bytes):
-        raise ValueError("no image")
-    try:
-        suffix = f".{read_image_header(io.BytesIO(data)).format}".lower().replace("jpeg", "jpg")
-    except OSError:
-        raise ValueError(f"not an image (it begins with {data[:8]!r})") from None
-    return f"{sha256_of(data)[:24]}{suffix}", data
-
-
 # --- files ----------------------------------------------------------------------------------------
 
 OFFICIAL = "vp_bench_stage_1.tsv"
 OFFICIAL_MD5 = "21414c284f1f621be97cdc7ec4587b17"  # of the authors' TSV
 NEEDED = ("index", "question", "A", "B", "answer", "image")  # required columns
 USED = (*NEEDED, "C", "D", "hint", "context", "vp_amount", "vp_shape", "vp_properties")
-
-Rows = Iterator[tuple[str, Mapping[str, Any]]]  # file and line, for messages; cells by column
 
 
 def files_of(path: Path) -> list[Path]:
@@ -132,50 +99,6 @@ def files_of(path: Path) -> list[Path]:
     inside = [item for item in sorted(path.glob("*")) if "stage_2" not in item.name]
     tables = [item for item in inside if suffix_of(item) == ".tsv"]
     return tables or [item for item in inside if suffix_of(item) == ".parquet"]
-
-
-def tsv_rows(path: Path, needed: Sequence[str]) -> Rows:
-    """Yield the rows of a TSV file, or raise a TableError as :func:`parquet_rows` does."""
-    csv.field_size_limit(2**28)
-    with open_text(path) as f:
-        lines = csv.DictReader(f, delimiter="\t")
-        try:
-            _check_columns(path, lines.fieldnames or (), needed)
-            for cells in lines:
-                where = f"{path}, line {lines.line_num}"
-                if None in cells or None in cells.values():
-                    raise TableError(f"{where}: the cells do not match the columns: is it cut off?")
-                yield where, cells
-        except (csv.Error, UnicodeDecodeError) as error:
-            raise TableError(f"{path}, after line {lines.line_num}: {error}") from None
-
-
-def parquet_rows(path: Path, needed: Sequence[str], used: Sequence[str]) -> Rows:
-    """Yield the rows of a Parquet file, with those of the ``used`` columns that it has.
-
-    Raises:
-        TableError: a required column is missing, or the file cannot be read.
-    """
-    import pyarrow as pa
-    from pyarrow import parquet
-
-    try:
-        with parquet.ParquetFile(path) as file:
-            there = file.schema_arrow.names
-            _check_columns(path, there, needed)
-            # Few at a time, since their images are in memory.
-            batches = file.iter_batches(16, columns=[name for name in used if name in there])
-            rows = chain.from_iterable(batch.to_pylist() for batch in batches)
-            for number, cells in enumerate(rows):
-                yield f"{path}, row {number}", cells
-    except (pa.ArrowException, OSError) as error:
-        raise TableError(f"{path}: not a Parquet file: {error}") from None
-
-
-def _check_columns(path: Path, columns: Sequence[str], needed: Sequence[str]) -> None:
-    for name in needed:
-        if name not in columns:
-            raise TableError(f"{path}: no column {name!r}{suggestion(name, columns)}")
 
 
 # --- questions ------------------------------------------------------------------------------------
@@ -188,7 +111,7 @@ def _read(files: Iterable[Path], folder: Path) -> tuple[list[VPQuery], int]:
     for path in files:
         is_parquet = suffix_of(path) == ".parquet"
         for where, cells in (
-            parquet_rows(path, NEEDED, USED) if is_parquet else tsv_rows(path, NEEDED)
+            parquet_rows(path, USED, needed=NEEDED) if is_parquet else tsv_rows(path, NEEDED)
         ):
             query = _query(where, cells)
             if query.index in images:

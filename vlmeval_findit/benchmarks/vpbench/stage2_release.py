@@ -15,9 +15,18 @@ from pathlib import Path
 from typing import Any
 
 from ...core import file_sha256, parse_json, quoted_value
-from ...storage import Size, TableError, WrittenTable, image_folder, read_image_header, write_table
+from ...storage import (
+    Size,
+    TableError,
+    WrittenTable,
+    image_folder,
+    parquet_rows,
+    read_image_header,
+    store_image,
+    write_table,
+)
 from .question_tables import STAGE_2
-from .stage1_release import cell_text, parquet_rows, store_image
+from .stage1_release import cell_text
 from .stage2_dataset import IMAGES
 from .vp_query import LETTERS, MarkedRegion, RegionRole, Stage2Row, check_question, check_source
 
@@ -83,7 +92,7 @@ def read_release(parts: Sequence[Path], folder: Path) -> tuple[list[Stage2Row], 
     rows: list[Stage2Row] = []
     boxes: dict[str, list[Quad]] = {}
     for path in parts:
-        for where, cells in parquet_rows(path, COLUMNS, COLUMNS):
+        for where, cells in parquet_rows(path, COLUMNS, needed=COLUMNS):
             row = _row(len(rows) + 1, cells, folder, where)
             rows.append(row)
             quads = boxes.setdefault(row.source, [])

@@ -8,14 +8,14 @@ from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from ...benchmarks.vpbench import named_image
 from ...core import Text, TextError, parse_json, suffix_of, unsafe_name
+from ...storage import named_image, parquet_rows
 from ..annotated_samples import AnnotationError, BoxForm, Samples
 from .annotation_values import IMAGE_SUFFIXES
 from .collector import Collector
 from .hf_metadata import LABELS, read_objects
 from .node import SIDES_OF_IMAGES, Node
-from .parquet_images import ParquetImages, parquet_rows
+from .parquet_images import ParquetImages
 from .reader_options import ReaderOptions
 from .splits import chosen_split, names_a_split
 
@@ -40,7 +40,7 @@ def read_hf_parquet(path: Path, images: Path, options: ReaderOptions | None = No
     rows = 0
     for file in files:
         classes = _names_of_classes(file)
-        for where, row in parquet_rows(file):
+        for where, row in parquet_rows(file, error=AnnotationError):
             rows += 1
             line = Node(row, where, collector.ledger)
             image = _read_image(line, collector, names, contents)

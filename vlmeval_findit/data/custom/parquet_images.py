@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, fields
-from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
 from ...core import Checked, unsafe_name
+from ...storage import parquet_rows
 from ..annotated_samples import AnnotationError
 from .annotation_values import validated
-
-# Images may have 50 MB
-_ROWS_AT_ONCE = 16
 
 T = TypeVar("T")
 
@@ -47,7 +44,7 @@ class ParquetImages:
         """Yield the rows of all files after their places, or raise an AnnotationError."""
         columns = [field.name for field in fields(kind)]  # type: ignore[arg-type]
         for path in self.files:
-            for where, cells in parquet_rows(path, columns):
+            for where, cells in parquet_rows(path, columns, error=AnnotationError):
                 yield where, validated(kind, cells, where)
 
     def unpack(self, folder: Path) -> None:
@@ -63,26 +60,6 @@ class ParquetImages:
             path = folder / name
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(row.image)
-
-
-def parquet_rows(
-    path: Path, columns: Sequence[str] | None = None
-) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield the rows of a file, of these columns or all, after their places.
-
-    Raises an AnnotationError for another file.
-    """
-    import pyarrow
-    import pyarrow.parquet as pq
-
-    try:
-        with pq.ParquetFile(path) as file:
-            batches = file.iter_batches(_ROWS_AT_ONCE, columns=columns)
-            rows = chain.from_iterable(batch.to_pylist() for batch in batches)
-            for number, cells in enumerate(rows):
-                yield f"{path}, row {number}", cells
-    except (pyarrow.ArrowException, OSError) as error:
-        raise AnnotationError(f"{path}: not a Parquet file: {error}") from None
 
 
 def parquet_images(folder: Path, split: str) -> ParquetImages:

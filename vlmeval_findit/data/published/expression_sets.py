@@ -43,10 +43,9 @@ from typing import Annotated, Any, Literal, TypeVar
 import numpy as np
 
 from ...benchmarks.findit import Family
-from ...benchmarks.vpbench import named_image
 from ...core import Count, Expected, Whole
 from ...marks import packed_mask
-from ...storage import Size
+from ...storage import Size, named_image
 from ..annotated_samples import (
     AnnotatedBox,
     AnnotationError,

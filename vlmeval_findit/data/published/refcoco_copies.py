@@ -34,10 +34,9 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from ...benchmarks.findit import Family
-from ...benchmarks.vpbench import named_image, tsv_rows
 from ...boxes import Corners
 from ...core import Count, Text, error_line, read_bytes
-from ...storage import Size, TableError
+from ...storage import Size, TableError, named_image, tsv_rows
 from ..annotated_samples import (
     AnnotatedBox,
     AnnotationError,
