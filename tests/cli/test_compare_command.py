@@ -116,7 +116,8 @@ def test_folders_are_paired_by_dataset(world: World, capsys: pytest.CaptureFixtu
     assert main(["compare", *folders]) == 0
     shown = capsys.readouterr().out
     assert "A: One; B: Other. F1@0.5." in shown
-    assert [line.split()[0] for line in shown.splitlines()[3:5]] == ["Pascal", "PhraseCut"]
+    names = [line.split("  ")[0] for line in shown.splitlines()[3:6]]
+    assert names == ["mean of 2", "Pascal", "PhraseCut"]
     world.run("One", JSON, speaking(JSON, 0.5))
     _moved(world, "One")
     assert main(["compare", *folders]) == 2

@@ -152,8 +152,8 @@ def test_every_output_shows_the_number_of_tried_formats(world: World, tmp_path, 
         assert line in text
         assert further in text
     markdown = (tmp_path / "leaderboard.md").read_text(encoding="utf-8")
-    assert re.search(r"\| 1 \? \| Searched \| \S+ \| 2 \|", markdown)
-    assert re.search(r"1\\,\? & Searched & \S+ & 2 &", latex)
+    assert re.search(r"\| 1–2 \? \| Searched \| \S+ \| 2 \|", markdown)
+    assert re.search(r"1--2\\,\? & Searched & \S+ & 2 &", latex)
     assert '<th scope="col">formats tried</th>' in page
 
 

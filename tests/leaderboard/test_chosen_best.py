@@ -18,7 +18,7 @@ from vlmeval_findit.leaderboard import (
 )
 from vlmeval_findit.report import panels_of
 from vlmeval_findit.scoring import load_runs
-from vlmeval_findit.statistics import Difference, correct_by_holm, corrected_for_pairs
+from vlmeval_findit.statistics import Difference, corrected_for_pairs
 
 __all__ = ["many", "runs"]
 
@@ -74,19 +74,24 @@ def test_tests_and_intervals_hold_for_all_pairs(
     assert any(test.significant for test, *_ in tested if test)
 
 
-def test_against_a_named_format_its_own_tests_count(world: World) -> None:
-    """``--format`` named it beforehand; the best of a dataset is chosen nevertheless."""
+def test_two_formats_have_one_test_whoever_named_one(world: World) -> None:
+    """``--format`` may name the best: formats.csv and how much the format matters agree."""
     world.table("Pascal", [query(at, picture=f"{at}.jpg") for at in range(60)])
     labels = JSON.replace("xyxy_json", "xywh_json")
     for name, chance in ((JSON, 0.9), (TEXT, 0.55), (labels, 0.5)):
         world.run("A", name, speaking(name, chance))
-    named = make_board(load_runs([world.runs]), ["xyxy_text"])
-    tests = [row.to_reported for row in named.runs if row.to_reported is not None]
-    assert len(tests) == 2
-    assert tests == correct_by_holm(tests)
-    chosen = make_board(load_runs([world.runs]))
-    worst = [format_spreads(board)[0].worst.to_best for board in (named, chosen)]
-    assert worst[0] == worst[1]
+    boards = [make_board(load_runs([world.runs]), names) for names in (["xyxy_json"], [])]
+    for board in boards:
+        (spread,) = format_spreads(board)
+        of_row = {row.run.variant.format: row.to_reported for row in board.runs}
+        assert spread.worst.to_best == of_row[spread.worst.name] is not None
+    of_text = make_board(load_runs([world.runs]), ["xyxy_text"]).runs
+    of_json = boards[0].runs
+    one = next(r.to_reported for r in of_text if r.run.variant.format == "xyxy_json")
+    other = next(r.to_reported for r in of_json if r.run.variant.format == "xyxy_text")
+    assert one is not None
+    assert other is not None
+    assert (one.corrected, one.value) == (other.corrected, -other.value)
 
 
 def test_what_the_wrong_format_costs_may_be_nothing(world: World) -> None:

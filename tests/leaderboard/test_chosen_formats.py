@@ -19,8 +19,6 @@ from vlmeval_findit.analysis import TOO_FEW_TO_CHOOSE
 from vlmeval_findit.cli import main, print_board
 from vlmeval_findit.leaderboard import (
     OVERALL,
-    TIED_SIGN,
-    UNTESTED_SIGN,
     Board,
     PaperStyle,
     as_latex,
@@ -38,12 +36,11 @@ from vlmeval_findit.report import (
     headlines_of,
     losses_of,
     make_page,
-    page_key,
     pair_values,
     panels_of,
 )
 from vlmeval_findit.scoring import Run, load_runs
-from vlmeval_findit.statistics import second_half
+from vlmeval_findit.statistics import RankRange, second_half
 
 F1 = "F1@0.5"
 FORMATS = [
@@ -197,7 +194,7 @@ def test_every_output_ranks_and_tests_the_same_value(equal: World, tmp_path: Pat
     # Markdown and LaTeX
     for model, text in expected.items():
         value, low = text.split(" (")
-        row = re.escape(value) + r"\S* ?[≈?]? ?(<sub>|\{?\\\w+ )" + re.escape(low)
+        row = re.escape(value) + r"\S* ?(#\S+)? ?\??(<sub>| <sub>|\{?\\\w+ )" + re.escape(low)
         assert re.search(rf"\| {model} \|.*{row}", as_markdown(board)), model
         tex = re.escape(value) + r"\}?(\\,\S+)? \{\\scriptsize " + re.escape(low)
         assert re.search(rf"& {model} &.*{tex}", as_latex(board)), model
@@ -247,22 +244,22 @@ def test_every_output_ranks_and_tests_the_same_value(equal: World, tmp_path: Pat
 
     # A against B in the report
     runs = [row.run for row in board.runs]
-    keys = {page_key(each.reported): each for each in board.elsewhere.values()}
-    for pair in pair_values(choose_pairs(board), board.shown, runs, keys):
+    for pair in pair_values(choose_pairs(board), board, runs):
         models = [runs[pair[side]].model for side in ("left", "right")]
         if len(set(models)) < 2:
             assert pair["chosen"] == []
             continue
-        (title, left, right, value, low, high, p), plain = pair["metrics"][:2]
+        (title, left, right, value, low, high, p, told), plain = pair["metrics"][:2]
         entries = [board.entry(model, pair["dataset"], F1) for model in models]
         assert title == f"{F1} elsewhere"
         assert [left, right] == pytest.approx([entry.tested for entry in entries], abs=1e-4)
         assert value == pytest.approx(left - right, abs=1e-3)
         assert low < value < high
         below = next(entry for entry in entries if entry.to_above is not None)
-        assert p == pytest.approx(below.to_above.p_value)
+        assert p == pytest.approx(below.to_above.corrected)
+        assert told == below.to_above.significant
         assert plain[:3] == pytest.approx([F1, *(e.value for e in entries)], abs=1e-4)
-        assert plain[4:] == [None, None, None]
+        assert plain[4:] == [None] * 4
 
 
 def test_the_table_fits_80_columns(equal: World, capsys, monkeypatch) -> None:
@@ -289,9 +286,9 @@ def test_too_few_images_for_two_halves_are_not_tested(world: World) -> None:
     (answers,) = board.elsewhere.values()
     assert answers.unknown == TOO_FEW_TO_CHOOSE
     entries = [board.entry(model, "Pascal", F1) for model in board.models]
-    assert [entry.mark for entry in entries] == [UNTESTED_SIGN, UNTESTED_SIGN]
+    assert [entry.ranks for entry in entries] == [RankRange(1, 2, untested=True)] * 2
     assert entries[0].rank == 1
-    (row,) = re.findall(r"\| 1 ?\? \| many \|.*", as_markdown(board))[:1]
+    (row,) = re.findall(r"\| 1–2 \? \| many \|.*", as_markdown(board))[:1]
     assert "**–**" not in row
     (line,) = dict(remarks(board))["Elsewhere"]
     assert (
@@ -411,7 +408,8 @@ def test_equal_models_are_seldom_told_apart(world: World) -> None:
         many, one = (board.entry(model, OVERALL, F1) for model in ("many", "one"))
         leads["reported"] += many.value > one.value
         leads["elsewhere"] += many.tested > one.tested
-        marks += TIED_SIGN in (many.mark, one.mark)
+        assert many.ranks == one.ranks or {1, 2} == {many.ranks.worst, one.ranks.worst}
+        marks += many.ranks.worst == one.ranks.worst == 2
     assert leads["reported"] >= 35
     assert 10 <= leads["elsewhere"] <= 30
     assert marks >= 34

@@ -27,9 +27,10 @@ from vlmeval_findit.leaderboard import (
     to_terminal,
     write_sheets,
 )
-from vlmeval_findit.statistics import Interval
+from vlmeval_findit.statistics import Interval, RankRange
 
 NOTES = (Note("", ["How to read it."]), Note("Failed calls", ["A & B: 3 of 12", "C: 1 of 12"]))
+B_OVERALL = TableCell(60.0, Interval(50, 69), "†", ranks=RankRange(2, 2))
 TABLE = Table(
     "F1 & more",
     [
@@ -42,7 +43,7 @@ TABLE = Table(
     ],
     [
         [TableCell(1), "A<b>", TableCell(61.25, Interval(52.0, 70.1), best=True), 1.5, 4e-4, 1200],
-        [TableCell(2, sign="≈"), "=B", TableCell(60.0, Interval(50, 69), "≈"), -1.5, 0.25, 12],
+        [TableCell(2, sign="?", ranks=RankRange(1, 3)), "=B", B_OVERALL, -1.5, 0.25, 12],
         ["published", "C|c", 58.0, None, None, None],
     ],
     NOTES,
@@ -68,7 +69,8 @@ def test_json_has_rows_as_objects_and_notes() -> None:
     first, second, third, last = values["rows"]
     assert first["Overall"] == {"value": 61.25, "low": 52.0, "high": 70.1}
     assert (first["p"], first["queries"], first["model"]) == (0.0004, 1200, "A<b>")
-    assert second["rank"] == {"value": 2, "sign": "≈"}
+    assert second["rank"] == {"value": 2, "best rank": 1, "worst rank": 3, "sign": "?"}
+    assert second["Overall"]["best rank"] == second["Overall"]["worst rank"] == 2
     assert third["A - B"] == {"value": None, "low": None, "high": None}
     assert last["Overall"] == {"value": None, "low": None, "high": None}
     assert last["A - B"]["value"] is last["p"] is last["queries"] is None
@@ -80,7 +82,7 @@ def test_markdown_escapes_names_and_marks_the_best() -> None:
     header, _, first, second, last = to_markdown(TABLE).splitlines()
     assert header == "| rank | model | Overall <sub>mean of 2</sub> | A - B | p | queries |"
     assert first == r"| 1 | A\<b\> | **61.2** <sub>52.0–70.1</sub> | +1.5 | \<0.001 | 1,200 |"
-    assert second.startswith("| 2 ≈ | =B | 60.0 ≈ <sub>50.0–69.0</sub> | -1.5 | 0.250 |")
+    assert second.startswith("| 1–3 ? | =B | 60.0 #2 † <sub>50.0–69.0</sub> | -1.5 | 0.250 |")
     assert last.startswith(r"| *published* | *C\|c* | 58.0 |")
 
 
@@ -106,9 +108,9 @@ def test_a_sheet(tmp_path) -> None:
     names = ["rank", "model", "Overall", "95 % interval", "A - B", "95 % interval", "p", "queries"]
     assert [cell.value for cell in sheet[3]] == [cell.value for cell in book["none"][3]] == names
     assert [cell.value for cell in sheet[5]] == [
-        2, "=B", 60, "50.0–69.0 ≈", -1.5, None, 0.25, 12
+        2, "=B", 60, "50.0–69.0 #2 †", -1.5, None, 0.25, 12
     ]  # fmt: skip
-    assert sheet["A5"].number_format == '0" ≈"'
+    assert sheet["A5"].number_format == '"1–3 ?"', "the number sorts the rows"
     assert sheet["B5"].data_type == "s"
     assert (sheet["C4"].font.bold, sheet["C6"].font.italic) == (True, True)
     assert (sheet.freeze_panes, sheet.auto_filter.ref) == ("C4", "A3:H6")

@@ -17,7 +17,6 @@ from vlmeval_findit.cli import main, print_board
 from vlmeval_findit.leaderboard import (
     Board,
     PaperStyle,
-    PValues,
     as_latex,
     as_markdown,
     formats_tried,
@@ -27,9 +26,13 @@ from vlmeval_findit.leaderboard import (
 )
 from vlmeval_findit.report import headlines_of, losses_of, make_page, panels_of
 from vlmeval_findit.scoring import load_runs
+from vlmeval_findit.statistics import Family
 
 FORMATS = ("xyxy_json", "xywh_json", "xyxy_text")
-SIGNS = ("≈", "?", "? without a value", "†", "elsewhere", "bold", "low–high", "no interval", "–")
+SIGNS = (
+    "1–3", "?", "? without a value", "†", "elsewhere", "bold", "low–high", "no interval", "–",
+)  # fmt: skip
+_RANKS = re.compile(r"#\d|^\W*\d+(–|--)\d+\W*$")
 _VALUE = r"\d+\.\d"
 
 
@@ -88,7 +91,8 @@ def met(rows: list[list[str]], bold: str, bounds: str) -> set[str]:
     tested = [at for at, name in enumerate(head) if "elsewhere" in name]
     if not tested:
         tested = [at for at in range(len(head)) if any(re.search(_VALUE, r[at]) for r in body)]
-    found = {sign for sign in "≈?†" if any(sign in cell for cell in cells)}
+    found = {sign for sign in "?†" if any(sign in cell for cell in cells)}
+    found |= {"1–3"} if any(_RANKS.search(cell.strip()) for cell in cells) else set()
     found |= {"elsewhere"} & {name for head_ in head for name in head_.split()}
     missing = [cell for cell in cells if re.match(r"\s*(–|--)(?!\d)", cell)]
     found |= {"–"} if missing else set()
@@ -103,7 +107,7 @@ def met(rows: list[list[str]], bold: str, bounds: str) -> set[str]:
 
 def explained(text: str) -> set[str]:
     """Return the signs that a text explains: each begins a line, or a part of one."""
-    text = text.replace(r"$\approx$", "≈").replace("--", "–").replace(r"\|", "|")
+    text = text.replace(r"\#", "#").replace("--", "–").replace(r"\|", "|")
     return {s for s in SIGNS if re.search(rf"(?:^|[;.>] |\n\* ){re.escape(s)}: ", text, re.M)}
 
 
@@ -132,15 +136,15 @@ def test_every_caption_of_latex(board: Board, style: PaperStyle) -> None:
         ]
         rows = [row for row in rows if not row[0].startswith(r"\scriptsize")]
         rows[0] = [re.sub(r"[\\{}]+", " ", name) for name in rows[0]]
-        rows[1:] = [[cell.replace(r"$\approx$", "≈") for cell in row] for row in rows[1:]]
+        rows[1:] = [[cell.replace(r"\#", "#") for cell in row] for row in rows[1:]]
         assert explained(caption[1]) == met(rows, r"\\textbf", bounds), caption[1]
 
 
 def test_terminal(board: Board, capsys: pytest.CaptureFixture[str]) -> None:
     print_board(board)
     lines = capsys.readouterr().out.splitlines()
-    at = next(at for at, line in enumerate(lines) if line.startswith("rank"))
-    table = [line for line in lines[at:] if re.match(r"rank | +[\d–]", line)]
+    at = next(at for at, line in enumerate(lines) if line.strip().startswith("rank"))
+    table = [line for line in lines[at:] if re.match(r" *rank | *[\d–]", line)]
     count = min(len(board.models), len(table) - 1)
     rows = [re.split(r" {2,}", line.strip()) for line in table[: count + 1]]
     widest = max(map(len, rows))
@@ -158,8 +162,10 @@ def test_notes_of_the_sheet(board: Board, tmp_path: Path) -> None:
         if sheet.title == "Notes":
             continue
         for row in sheet.iter_rows(4):
-            found |= {sign for cell in row for sign in "≈?†" if sign in str(cell.value)}
-            found |= {sign for cell in row for sign in "≈?†" if sign in cell.number_format}
+            found |= {sign for cell in row for sign in "?†" if sign in str(cell.value)}
+            found |= {sign for cell in row for sign in "?†" if sign in cell.number_format}
+            shown = [f"{cell.value} {cell.number_format}" for cell in row]
+            found |= {"1–3"} if any(re.search(r"#\d", text) for text in shown) else set()
             found |= {"bold"} if any(cell.font.bold for cell in row) else set()
         heads = [str(cell.value) for cell in sheet[3]]
         found |= {"elsewhere"} if any("elsewhere" in head for head in heads) else set()
@@ -199,14 +205,12 @@ def test_each_output_says_what_p_values_are_corrected_for(
     board = board_of(world, 40, ("Pascal",))
     page = make_page(board, NOW)
     pairs = page.split('<section id="compare"')[1].split("</section>")[0]
-    for family in (PValues.PAIR, PValues.ERRORS, PValues.MODELS):
-        assert family.value in pairs
+    assert Family.ERRORS.value in pairs
     for text in (as_markdown(board), as_latex(board), page):
-        assert PValues.MODELS.value in text
-        assert PValues.PAIR.value in text
+        assert Family.MODELS.value in text
     files = [f"{world.runs}/{model}_FindIt_Pascal_xyxy_json.json" for model in ("Many", "One")]
     assert main(["compare", *files]) == 0
-    assert f"p: {PValues.PAIR.value}." in capsys.readouterr().out
+    assert f"p: {Family.PAIR.value}." in capsys.readouterr().out
 
 
 # --- a format that was named ----------------------------------------------------------------------

@@ -28,6 +28,7 @@ from vlmeval_findit.report import (
     sides_of,
 )
 from vlmeval_findit.scoring import load_runs
+from vlmeval_findit.statistics import BestOf
 
 __all__ = ["letters"]
 
@@ -56,23 +57,26 @@ def test_metrics_of_pairs_are_those_of_the_statistics(board: Board) -> None:
     assert len(data["pairs"]) == 4
     for pair in data["pairs"]:
         left, right = runs[pair["left"]], runs[pair["right"]]
-        tests = compare_runs(left, right)
+        # Three models in a column, and two formats of the only model that has several.
+        is_formats = left.model == right.model
+        tests = compare_runs(left, right, BestOf(2 if is_formats else 3))
+        assert pair["family"] == ("FORMATS" if is_formats else "MODELS")
         # Two models are compared elsewhere where a format was chosen: see test_chosen_formats.
         rows = [row for row in pair["metrics"] if not row[0].endswith(ELSEWHERE)]
         assert [row[0] for row in rows][:3] == ["F1@0.5", "mIoU", "Adherence"]
         assert (len(rows) < len(pair["metrics"])) == bool(pair["chosen"])
-        for name, of_left, of_right, value, low, high, p in rows:
+        for name, of_left, of_right, value, low, high, p, told in rows:
             own = [left.metric_values[name], right.metric_values[name]]
             assert [of_left, of_right] == pytest.approx(own, abs=1e-4)
             bounds = tests[name].interval
             assert value == pytest.approx(tests[name].value, abs=1e-4)
             if name in pair["chosen"]:
-                assert (low, high, p) == (None, None, None)
+                assert (low, high, p, told) == (None, None, None, None)
                 continue
             assert (low is None) == (bounds is None) == (p is None)
             if bounds is not None:
                 assert [low, high] == pytest.approx([bounds.low, bounds.high], abs=1e-4)
-            assert p == tests[name].p_value
+            assert (p, told) == (tests[name].corrected, tests[name].significant)
         names = {each.key: each.name for each in left.benchmark.errors.error_types}
         lost = {names[key]: test.corrected for key, test in compare_errors(left, right).items()}
         assert {numbers[0]: numbers[6] for numbers in pair["losses"]} == lost
@@ -82,20 +86,20 @@ def test_metrics_of_pairs_are_those_of_the_statistics(board: Board) -> None:
 
 def test_the_page_opens_with_two_models_that_differ(board: Board) -> None:
     runs = [row.run for row in board.runs]
-    pairs = pair_values(choose_pairs(board), board.shown, runs)
+    pairs = pair_values(choose_pairs(board), board, runs)
     # Both and Early, Both and Late, Early and Late, both formats of Both.
     assert [pair["counts"]["differ"] for pair in pairs[:3]] == [6, 6, 8]
 
-    def opens(*p_values: float | None) -> int:
+    def opens(*told_apart: bool | None) -> int:
         tested = [
-            {**pair, "metrics": [[*pair["metrics"][0][:6], p]]}
-            for pair, p in zip(pairs, p_values, strict=True)
+            {**pair, "metrics": [[*pair["metrics"][0][:7], told]]}
+            for pair, told in zip(pairs, told_apart, strict=True)
         ]
         return opening_pair(tested, runs)
 
-    assert opens(0.2, 0.04, 0.01, 0.01) == 1
+    assert opens(False, True, True, True) == 1
     most = max(range(4), key=lambda at: pairs[at]["counts"]["differ"])
-    assert opens(0.2, None, 0.05, 0.01) == most, "two formats of a model do not count"
+    assert opens(False, None, False, True) == most, "two formats of a model do not count"
     assert opening_pair([], runs) == 0
     assert data_of(make_page(board, NOW))["opening_pair"] == opening_pair(pairs, runs)
     # Pairs of --compare come first.
@@ -106,9 +110,8 @@ def test_queries_are_counted_by_who_finds_them(board: Board, world: World) -> No
     world.predict("Fails", JSON, failing)
     runs = {(run.model, run.variant.name): run for run in load_runs([world.runs])}
     names = [("Early", JSON), ("Late", JSON), ("Fails", JSON)]
-    pairs = pair_values(
-        choose_pairs(make_board([runs[name] for name in names])), (), [runs[name] for name in names]
-    )
+    small = make_board([runs[name] for name in names])
+    pairs = pair_values(choose_pairs(small), small, [runs[name] for name in names])
     counts = {(pair["left"], pair["right"]): pair["counts"] for pair in pairs}
     assert counts[0, 1] == {
         "queries": 12, "both": 2, "left": 4, "right": 4, "neither": 2, "differ": 8, "answered": 12
@@ -121,16 +124,16 @@ def test_queries_are_counted_by_who_finds_them(board: Board, world: World) -> No
 
 def test_metrics_over_other_queries_have_no_test(board: Board, world: World) -> None:
     world.predict("Fails", JSON, failing)
-    every = make_board(load_runs([world.runs]))
+    every = make_board(load_runs([world.runs]), ["xyxy_json"])
     runs = [row.run for row in every.runs]
-    for pair in pair_values(choose_pairs(every), every.shown, runs):
+    for pair in pair_values(choose_pairs(every), every, runs):
         models = {runs[pair[side]].model for side in ("left", "right")}
         first, *others = pair["metrics"]
         assert first[6] is not None, "failed calls are misses"
         untested = {row[0] for row in others} if "Fails" in models else set()
         assert {*pair["untested"]} >= untested
         assert bool(pair["untested"]) == bool(untested)
-        p_values = [p for *_, p in others]
+        p_values = [row[6] for row in others]
         assert any(p is not None for p in p_values) == ("Fails" not in models)
 
 

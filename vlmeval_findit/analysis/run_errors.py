@@ -22,6 +22,7 @@ from ..scoring import Run, score_command
 from ..statistics import (
     Difference,
     Estimate,
+    Family,
     Interval,
     clustered_sums,
     correct_by_holm,
@@ -114,11 +115,14 @@ def compare_errors(run: Run, other: Run) -> dict[str, Difference]:
             f"{_dataset_and_table(run)}: only runs of one dataset over one table can be compared"
         )
     check_comparable(run, other)
-    left = error_estimate(run)
-    right = error_estimate(other)
+    return error_differences(error_estimate(run), error_estimate(other))
+
+
+def error_differences(left: Estimate, right: Estimate) -> dict[str, Difference]:
+    """Subtract the points of each error type, by its key; both are of :func:`error_estimate`."""
     keys = [m.name for m in left.metrics if left.value(m.name) or right.value(m.name)]
-    tests = correct_by_holm(paired_difference(left, right, key) for key in keys)
-    return dict(zip(keys, tests, strict=True))
+    tests = [paired_difference(left, right, key) for key in keys]
+    return dict(zip(keys, correct_by_holm(tests, Family.ERRORS), strict=True))
 
 
 def _dataset_and_table(run: Run) -> str:

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from itertools import compress
@@ -13,12 +13,14 @@ from itertools import compress
 from ..protocol import Metric, failed_calls, indices
 from ..scoring import Run
 from ..statistics import (
+    BestOf,
     Difference,
     Estimate,
     Interval,
     clustered_sums,
     estimate_all_rows,
     estimate_metrics,
+    mean_of_estimates,
     metric_intervals,
     paired_difference,
 )
@@ -86,10 +88,11 @@ def _replies(run: Run) -> dict[int, str]:
     return {reply.index: reply.text for reply in read_predictions(run.path)}
 
 
-def compare_runs(run: Run, other: Run) -> dict[str, Difference]:
+def compare_runs(run: Run, other: Run, choice: BestOf | None = None) -> dict[str, Difference]:
     """Subtract the metrics of ``other`` from those of ``run``: another model or another format.
 
     A metric that either lacks is left out. A run minus itself is 0, and no test is made.
+    ``choice``: of how many values they are two (None: the pair is tested alone).
 
     Raises:
         StatisticsError: the runs have other rows or images, or none, or another scorer.
@@ -99,12 +102,17 @@ def compare_runs(run: Run, other: Run) -> dict[str, Difference]:
     if is_same_run(run, other):
         names = [metric.name for metric in estimates[0].metrics]
         known = [name for name in names if estimates[0].value(name) is not None]
-        return {name: Difference(0.0, None, None, None) for name in known}
-    return paired_differences((run, other), estimates)
+        return {name: Difference.untested(0.0) for name in known}
+    test = choice.difference if choice else paired_difference
+    return paired_differences((run, other), estimates, test)
+
+
+# Subtracts the second value from the first, by the name of a metric
+PairTest = Callable[[Estimate, Estimate, str], Difference]
 
 
 def paired_differences(
-    runs: tuple[Run, Run], estimates: tuple[Estimate, Estimate]
+    runs: tuple[Run, Run], estimates: tuple[Estimate, Estimate], test: PairTest
 ) -> dict[str, Difference]:
     """Subtract the metrics of the second run from the first's; a metric that either lacks is out.
 
@@ -119,10 +127,52 @@ def paired_differences(
         if values[0] is None or values[1] is None:
             continue
         if metric.name in untested:
-            differences[metric.name] = Difference(values[0] - values[1], None, None, None)
+            differences[metric.name] = Difference.untested(values[0] - values[1])
         else:
-            differences[metric.name] = paired_difference(left, right, metric.name)
+            differences[metric.name] = test(left, right, metric.name)
     return differences
+
+
+@dataclass(frozen=True, slots=True)
+class MeanDifference:
+    """The headline of two models, averaged over datasets; failed calls count as misses."""
+
+    datasets: tuple[str, ...]
+    values: tuple[float, float]
+    difference: Difference
+    failed: tuple[int, int]  # Numbers of failed calls
+
+
+def compare_means(pairs: Sequence[tuple[Run, Run]]) -> MeanDifference | None:
+    """Subtract the mean of the second runs from the first's, as a leaderboard has them.
+
+    It is over the labelled datasets, or over all if all have reviews. None of a single dataset, and
+    where a run has no value.
+
+    Args:
+        pairs: of two models on datasets of one benchmark, as :func:`compare_runs` takes them.
+    """
+    labelled = [pair for pair in pairs if pair[0].provenance.reviews is None] or pairs
+    if len(labelled) < 2:
+        return None
+    metric = labelled[0][0].benchmark.headline_counting_failures
+    sides = list(zip(*labelled, strict=True))
+    left, right = (
+        mean_of_estimates([estimate_run(run, (metric,)) for run in side]) for side in sides
+    )
+    values = left.value(metric.name), right.value(metric.name)
+    if values[0] is None or values[1] is None:
+        return None
+    test = Difference.untested(0.0)
+    if not all(is_same_run(*pair) for pair in labelled):
+        test = paired_difference(left, right, metric.name)
+    failed = [sum(run.failed for run in side) for side in sides]
+    return MeanDifference(
+        datasets=tuple(run.board_dataset for run in sides[0]),
+        values=(values[0], values[1]),
+        difference=test,
+        failed=(failed[0], failed[1]),
+    )
 
 
 def untested_metrics(run: Run, other: Run) -> frozenset[str]:

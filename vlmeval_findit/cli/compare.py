@@ -33,7 +33,7 @@ from ..leaderboard import (
 )
 from ..protocol import Reviews
 from ..scoring import RowData, Run, errata_lines, errata_of, facts_of, load_runs
-from ..statistics import INTERVALS_LEGEND, Difference
+from ..statistics import INTERVALS_LEGEND, BestOf, Difference, Family
 from ..storage import read_reviews
 from .command_base import PATH, Command, json_option, option, reviews_option, say
 from .leaderboard import with_reviews
@@ -81,7 +81,7 @@ def command(
     is_one_pair = len(pairs) == 1
     if reviews:
         pairs += _reviewed_pairs(pairs, read_reviews(reviews))
-    differences = [compare_runs(*pair) for pair in pairs]
+    differences = [compare_runs(*pair, _choice_of(pair, len(pairs))) for pair in pairs]
     if is_one_pair:
         for pair, difference in zip(pairs, differences, strict=True):
             if pair is not pairs[0]:
@@ -118,6 +118,13 @@ def command(
     status = write_report(paths, show, names, reviews=reviews)
     webbrowser.open(show.resolve().as_uri())
     return status
+
+
+def _choice_of(pair: tuple[Run, Run], pairs: int) -> BestOf | None:
+    """Return how a pair is tested: two formats of a model as on a leaderboard of these runs."""
+    if pair[0].model != pair[1].model or pairs == 1:
+        return None
+    return BestOf(2, 1 / pairs, Family.FORMATS)
 
 
 def _key(pair: tuple[Run, Run]) -> tuple[Path, Path]:

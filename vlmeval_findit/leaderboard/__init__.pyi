@@ -19,9 +19,6 @@ from .comparable import (
 
 from .legends import (
     IN_A_TERMINAL as IN_A_TERMINAL,
-    TIED_SIGN as TIED_SIGN,
-    UNTESTED_SIGN as UNTESTED_SIGN,
-    PValues as PValues,
     elsewhere_column as elsewhere_column,
     legend_of as legend_of,
 )
@@ -52,6 +49,7 @@ from .result_table import (
     TableCell as TableCell,
     Table as Table,
     text_of as text_of,
+    range_of as range_of,
 )
 
 from .columns import (

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import pairwise
 
 from ..analysis import HeldOutAnswers, estimate_run, is_favoured
 from ..protocol import Benchmark, Better, Metric, Published
@@ -15,11 +14,12 @@ from ..statistics import (
     Difference,
     Estimate,
     Interval,
+    RankRange,
     mean_of_estimates,
     metric_intervals,
+    rank_ranges,
 )
 from .comparable import ComparableRuns, ExcludedRun, by_model, group_by, group_comparable
-from .legends import TIED_SIGN, UNTESTED_SIGN
 from .published_rows import published_rows
 from .reported_formats import (
     FormatRow,
@@ -29,6 +29,7 @@ from .reported_formats import (
     make_format_rows,
     named_models,
 )
+from .result_table import FieldType, printed_number
 
 HOME = "FindIt"  # The benchmark that comes first; its files are in the folder itself
 
@@ -52,9 +53,13 @@ class RankedValue:
     # What it is ranked and tested by where its format was chosen; else None
     elsewhere: ValueElsewhere | None = None
     rank: int | None = None  # None: failed calls, and the metric is over answered calls only
-    # Paired difference to the model a rank above, corrected for all pairs of models that have a
-    # rank by this metric here; None for the first, and without a rank
+    # The ranks that the tests against all others of the column allow; None without a rank, and
+    # where no other model has one
+    ranks: RankRange | None = None
+    # Paired difference to the model a rank above, of the same tests; None for the first, and
+    # without a rank
     to_above: Difference | None = None
+    best: bool = False  # No value that has a rank in the column is printed as a better one
     voted: bool = False  # Reviewers of the labels that it is scored with saw the model's answers
 
     @property
@@ -67,18 +72,6 @@ class RankedValue:
     def tested_interval(self) -> Interval | None:
         """The interval of the value that it is ranked and tested by."""
         return self.elsewhere.interval if self.elsewhere else self.interval
-
-    @property
-    def mark(self) -> str:
-        """The sign of a rank that may be chance: by a value of unknown luck, or a close one above.
-
-        Else empty.
-        """
-        if self.rank and self.elsewhere is not None and self.elsewhere.value is None:
-            return UNTESTED_SIGN
-        if self.to_above is None or self.to_above.significant:
-            return ""
-        return UNTESTED_SIGN if self.to_above.p_value is None else TIED_SIGN
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,6 +156,11 @@ class Board:
         cell = self.cells.get((model, name))
         return cell.entries.get(metric) if cell else None
 
+    def choice(self, name: str, metric: str) -> BestOf:
+        """Return how two models are tested by a metric in a dataset or mean, by all outputs."""
+        entries = (self.entry(model, name, metric) for model in self.models)
+        return choice_among(sum(entry is not None and entry.rank is not None for entry in entries))
+
     def run(self, model: str, dataset: str) -> Run | None:
         """Return the reported run of a model on a dataset; None without one."""
         cell = self.cells.get((model, dataset))
@@ -230,7 +228,7 @@ def make_board(runs: Sequence[Run], formats: Iterable[str] = ()) -> Board:
         datasets=datasets,
         means=means,
         cells=cells,
-        runs=tuple(make_format_rows(datasets, reported, fixed)),
+        runs=tuple(make_format_rows(datasets, reported)),
         excluded=excluded,
         elsewhere=elsewhere,
         named=named,
@@ -403,22 +401,39 @@ def _ranked_values(
             if metric.name in entries[model]
         }
         order = best_first(metric, values)
-        # Two models at a time: a thousand estimates are as many numbers as all their images.
-        estimates = (_tested_estimate(group[model], (metric,)) for model in order)
-        pairs = zip(pairwise(order), pairwise(estimates), strict=True)
-        # The values decide who stands above whom: as of the best of many, tests hold for all pairs.
-        choice = BestOf(max(2, len(order)))
-        tests = [
-            difference_of(choice, values[lower] - values[above], of_lower, of_above, metric.name)
-            for (above, lower), (of_above, of_lower) in pairs
-        ]
+        estimates = [_tested_estimate(group[model], (metric,)) for model in order]
+        choice = choice_among(len(order))
+        ranges = rank_ranges(estimates, metric.name, choice)
+        printed = [printed_number(FieldType.VALUE, values[model]) for model in order]
         rank = 1
-        for place, (model, test) in enumerate(zip(order, [None, *tests], strict=False), 1):
-            if test is not None and abs(test.value) > 1e-9:
-                rank = place
+        for at, model in enumerate(order):
+            test = None
+            if at:
+                apart = values[model] - values[order[at - 1]]
+                lower, above = estimates[at], estimates[at - 1]
+                test = difference_of(choice, apart, lower, above, metric.name)
+                if abs(apart) > _EQUAL:
+                    rank = at + 1
             unranked = entries[model][metric.name]
-            entries[model][metric.name] = replace(unranked, rank=rank, to_above=test)
+            entries[model][metric.name] = replace(
+                unranked,
+                rank=rank,
+                ranks=ranges[at] if len(order) > 1 else None,
+                to_above=test,
+                best=printed[at] == printed[0],
+            )
     return entries
+
+
+_EQUAL = 1e-9  # Points: values so near to each other are equal but for their last bits
+
+
+def choice_among(models: int) -> BestOf:
+    """Return how two models of a column are tested, which ranks so many.
+
+    Their values decide who stands above whom: as of the best of many, tests hold for all pairs.
+    """
+    return BestOf(max(2, models))
 
 
 def difference_of(
@@ -436,7 +451,7 @@ def difference_of(
         metric: the name of the column's metric.
     """
     if left is None or right is None:
-        return Difference(value, None, None, None)
+        return Difference.untested(value, choice.family)
     return choice.difference(left, right, metric)
 
 

@@ -13,7 +13,7 @@ from ..analysis import estimate_run
 from ..core import counted
 from ..protocol import Metric, Ratio, SumKey, slice_weights
 from ..scoring import Run
-from ..statistics import Difference, clustered_sums, metric_intervals, slice_intervals
+from ..statistics import Difference, RankRange, clustered_sums, metric_intervals, slice_intervals
 from .board import OVERALL, Board, BoardCell, RankedValue
 from .columns import (
     Column,
@@ -26,7 +26,7 @@ from .columns import (
 )
 from .comparable import ExcludedRun, group_by
 from .cost_tables import RUN_COSTS, cell_costs
-from .legends import VOTED, elsewhere_column
+from .legends import UNTESTED_SIGN, VOTED, elsewhere_column
 from .notes import format_note, formats_tried, formats_used, notes_of, signs_of
 from .reported_formats import FormatRow
 from .result_table import FieldType, Note, Table, TableCell
@@ -122,6 +122,7 @@ def _place_columns(board: Board, name: str, metric: str) -> list[Column[str]]:
         lambda model: board.entry(model, name, metric),
         note,
         is_mean=mean is not None,
+        has_ranks=name != OVERALL,
         published=lambda row: row.values.get(name),
     )
 
@@ -136,17 +137,21 @@ def reported_formats(board: Board) -> dict[str, str]:
     return {model: ", ".join(names) for model, names in by_model.items()}
 
 
-def _place(rank: TableCell) -> tuple[float, bool]:
-    """Return the place of a row: of equal models the first is the one without a sign."""
-    return float(rank.value or "inf"), bool(rank.sign)
+def _place(rank: TableCell) -> float:
+    """Return the place of a row."""
+    return float(rank.value or "inf")
 
 
 def _rank_cell(board: Board, model: str, metric: str) -> TableCell:
-    """Make ``2 ≈``; no rank for a model without a mean, or with failed calls in it."""
+    """Make ``2–4``; no rank for a model without a mean, or with failed calls in it."""
     entry = board.entry(model, OVERALL, metric)
     if entry is None or not entry.rank:
         return TableCell()
-    return TableCell(entry.rank, sign=entry.mark)
+    return TableCell(entry.rank, sign=_untested(entry), ranks=entry.ranks)
+
+
+def _untested(entry: RankedValue) -> str:
+    return UNTESTED_SIGN if entry.ranks is not None and entry.ranks.untested else ""
 
 
 def _value_columns(
@@ -155,16 +160,21 @@ def _value_columns(
     entry: Callable[[str], RankedValue | None],
     note: str = "",
     is_mean: bool = False,
+    has_ranks: bool = True,
     published: Callable[[Any], float | None] = lambda row: None,
 ) -> list[Column[str]]:
     """Return the column of a mean, dataset or metric of models; where formats were chosen, two.
 
-    The second has what is ranked and tested, and all intervals.
+    The second has what is ranked and tested, and all intervals. ``has_ranks``: whether the ranks
+    follow the values; those that a row begins with need no second place.
     """
 
     def tested(model: str) -> TableCell:
         known = entry(model)
-        return TableCell() if known is None else tested_cell(known)
+        if known is None:
+            return TableCell()
+        cell = tested_cell(known)
+        return cell if has_ranks else replace(cell, ranks=None)
 
     def as_reported(model: str) -> TableCell:
         known = entry(model)
@@ -182,10 +192,15 @@ def _value_columns(
 
 
 def tested_cell(entry: RankedValue) -> TableCell:
-    """Make the cell of what is ranked and tested: ``46.7 (33.2–60.6) ≈``."""
+    """Make the cell of what is ranked and tested: ``46.7 (33.2–60.6) #2–4``."""
     known = entry.value if entry.elsewhere is None else entry.elsewhere.value
-    sign = f"{entry.mark}{VOTED}" if entry.voted else entry.mark
-    return TableCell(known, entry.tested_interval, sign, best=entry.rank == 1 and known is not None)
+    return TableCell(
+        known,
+        entry.tested_interval,
+        sign=_untested(entry) + (VOTED if entry.voted else ""),
+        best=entry.best and known is not None,
+        ranks=entry.ranks,
+    )
 
 
 def overall_table(board: Board, formats: bool = False) -> Table:
@@ -198,7 +213,8 @@ def overall_table(board: Board, formats: bool = False) -> Table:
     columns = _first_columns(board, ranks, formats)
     for metric in metrics:
         entry = partial(board.entry, name=OVERALL, metric=metric.name)
-        columns += _value_columns(board, metric.title, entry)
+        has_ranks = metric is not metrics[0]
+        columns += _value_columns(board, metric.title, entry, has_ranks=has_ranks)
     columns += [
         count_column("queries", lambda model: sum(cell.queries for cell in cells[model])),
         count_column("failed calls", lambda model: sum(cell.failures for cell in cells[model])),
@@ -262,30 +278,31 @@ def values_table(board: Board) -> Table:
 
 
 def _ranked_columns(board: Board, metric: str) -> list[Column[BoardCell]]:
-    """Return value, value elsewhere where formats were chosen, rank, p-values, sign of a tie."""
+    """Return value, value elsewhere where formats were chosen, rank, its range, p-values."""
 
     def entry(cell: BoardCell) -> RankedValue | None:
         return cell.entries.get(metric)
 
-    def mark(cell: BoardCell) -> str:
-        known = entry(cell)
-        return "" if known is None else known.mark
+    def plain(entry: RankedValue) -> TableCell:
+        return replace(tested_cell(entry), sign="", best=False, ranks=None)
 
     value: Column[RankedValue] = value_column(
         metric, lambda entry: TableCell(entry.value, entry.interval)
     )
-    tested: Column[RankedValue] = value_column(
-        elsewhere_column(metric), lambda entry: replace(tested_cell(entry), sign="", best=False)
-    )
+    tested: Column[RankedValue] = value_column(elsewhere_column(metric), plain)
     rank: Column[RankedValue] = count_column(f"{metric} rank", lambda entry: entry.rank)
+    ends: list[Column[RankRange]] = [
+        count_column(f"{metric} best rank", lambda ranks: ranks.best),
+        count_column(f"{metric} worst rank", lambda ranks: ranks.worst),
+    ]
+    ranks = [each.by(lambda entry: entry.ranks) for each in ends]
     to_above = [
         each.by(lambda entry: entry.to_above) for each in _tests(f"{metric} p to rank above")
     ]
-    of_entries = [value, *([tested] if board.elsewhere else []), rank, *to_above]
+    of_entries = [value, *([tested] if board.elsewhere else []), rank, *ranks, *to_above]
     columns = [each.by(entry) for each in of_entries]
     columns[0] = replace(columns[0], published=lambda each: each.values.get(metric))
-    tied: Column[BoardCell] = Column(f"{metric} tied", mark, published=lambda each: "")
-    return [*columns, tied]
+    return columns
 
 
 def _tests(name: str) -> list[Column[Difference]]:

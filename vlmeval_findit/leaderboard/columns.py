@@ -12,9 +12,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Generic, TypeVar
 
-from ..statistics import ALPHA
-from .legends import STAR
-from .result_table import Field, FieldType, FieldValue, Note, Table, TableCell
+from .result_table import Field, FieldType, FieldValue, Note, Table
 
 T = TypeVar("T")
 
@@ -68,11 +66,6 @@ plain_value_column = partial(Column, kind=FieldType.VALUE)  # Without intervals
 amount_column = partial(Column, kind=FieldType.AMOUNT)  # Of costs
 difference_column = partial(Column, kind=FieldType.DIFFERENCE, interval=True)
 p_column = partial(Column, kind=FieldType.P)
-
-
-def p_cell(p_value: float | None) -> TableCell:
-    """Make the cell of a p-value; a star says that it is below 5 %."""
-    return TableCell(p_value, sign=STAR if p_value is not None and p_value < ALPHA else "")
 
 
 def table_of(

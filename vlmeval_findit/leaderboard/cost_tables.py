@@ -13,11 +13,11 @@ from typing import Any, NamedTuple
 
 from ..analysis import CostDifference
 from ..scoring import COSTS, Cost, RunCosts
-from ..statistics import ALPHA
+from ..statistics import Family
 from .board import Board, BoardCell
-from .columns import Column, amount_column, count_column, p_cell, p_column, table_of
-from .legends import STAR, PValues
-from .result_table import NONE, FieldType, Note, Table, TableCell
+from .columns import Column, amount_column, count_column, p_column, table_of
+from .legends import STAR, STAR_MEANING, difference_cell, p_cell
+from .result_table import NONE, FieldType, Note, Table
 
 
 class CostColumn(NamedTuple):
@@ -244,11 +244,11 @@ def cost_comparison_table(
         amount_column("B", lambda each: each.other_mean),
         Column(
             "A - B",
-            lambda each: TableCell(each.difference.value, each.difference.interval),
+            lambda each: difference_cell(each.difference),
             FieldType.AMOUNT_DIFFERENCE,
             interval=True,
         ),
-        p_column("p", lambda each: p_cell(each.difference.p_value)),
+        p_column("p", lambda each: p_cell(each.difference)),
         count_column("queries", lambda each: each.queries),
     ]
     notes = []
@@ -256,5 +256,5 @@ def cost_comparison_table(
         if words := list(cost_words(costs)):
             notes.append(Note(name, words))
     title = "Costs: means over the queries of which both are known"
-    signs = {STAR: f"p below {ALPHA:g}", "p": PValues.PAIR.value}
+    signs = {STAR: STAR_MEANING, "p": Family.PAIR.value}
     return table_of(title, columns, differences, notes if differences else (), signs)

@@ -22,7 +22,7 @@ from ..analysis import (
 from ..benchmarks.findit import FALSE_ALARM_RATE, REJECTION_ACCURACY
 from ..protocol import Better, ErrorAnalysis, Metric
 from ..scoring import Run
-from ..statistics import TOO_FEW_IMAGES, Difference
+from ..statistics import TOO_FEW_IMAGES, Difference, Family
 from .board import Board
 from .board_tables import RUN_COLUMNS
 from .columns import (
@@ -35,7 +35,7 @@ from .columns import (
     value_column,
 )
 from .comparable import by_model
-from .legends import STAR, PValues
+from .legends import STAR, STAR_MEANING, difference_cell, p_cell
 from .reported_formats import FormatRow
 from .result_table import NONE, FieldValue, Note, Table, TableCell
 
@@ -202,20 +202,20 @@ def error_differences_table(
 
     def points(item: tuple[str, Difference | None]) -> FieldValue:
         test = item[1]
-        return total if test is None else TableCell(test.value, test.interval)
+        return total if test is None else difference_cell(test)
 
     def corrected(item: tuple[str, Difference | None]) -> FieldValue:
         test = item[1]
         if test is None:
             return ""
-        return TableCell(test.corrected, sign=STAR if test.significant else "")
+        return p_cell(test)
 
     columns: list[Column[tuple[str, Difference | None]]] = [
         Column("error type", lambda item: item[0]),
         difference_column("points", points),
         p_column("p (Holm)", corrected),
     ]
-    signs = {STAR: "significant", "p (Holm)": PValues.ERRORS.value, NONE: TOO_FEW_IMAGES}
+    signs = {STAR: STAR_MEANING, "p (Holm)": Family.ERRORS.value, NONE: TOO_FEW_IMAGES}
     title = f"against {other.model} on {other.variant.name}"
     return table_of(title, columns, [*items, ("lost in all", None)], signs=signs)
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from ..protocol import Metric
 from ..scoring import COSTS
-from ..statistics import Difference
+from ..statistics import Difference, Verdict
 from .board import Board
 from .columns import (
     Column,
@@ -23,6 +23,7 @@ from .columns import (
 )
 from .comparable import group_by
 from .format_spread import loss
+from .legends import difference_cell
 from .reported_formats import FormatRow
 from .result_table import Field, FieldType, Note, Table, TableCell, text_of
 
@@ -114,7 +115,7 @@ def is_as_good(row: FormatRow, metric: Metric, reported: float) -> bool:
     if row.reported:
         return True
     test = row.to_reported
-    if test is None or test.corrected is None:
+    if test is None or test.verdict is Verdict.NOT_TESTED:
         return False
     lost = loss(test, metric)
     margin = MARGIN if metric.share else MARGIN / 100 * abs(reported)
@@ -146,7 +147,7 @@ def cheapest_table(board: Board, formats: Sequence[CheapestFormat]) -> Table:
 def _difference(row: FormatRow) -> TableCell:
     if row.to_reported is None:
         return TableCell(0.0)
-    return TableCell(row.to_reported.value, row.to_reported.interval)
+    return difference_cell(row.to_reported)
 
 
 def cheapest_sentence(board: Board, formats: Sequence[CheapestFormat]) -> str:

@@ -18,8 +18,8 @@ from ..statistics import TOO_FEW_IMAGES, Difference
 from .board import Board
 from .columns import Column, count_column, difference_column, table_of, value_column
 from .comparable import group_by
-from .legends import NO_INTERVAL, STAR
-from .reported_formats import FormatRow, share_of_tests, tests_against
+from .legends import NO_INTERVAL, STAR, STAR_MEANING, difference_cell, star_of
+from .reported_formats import FormatRow, tests_against
 from .result_table import NONE, Note, Table, TableCell
 
 
@@ -54,12 +54,10 @@ def format_spreads(board: Board) -> list[FormatSpread]:
     """Return the spread of every model on every dataset that it has several formats of."""
     spreads = []
     by_dataset = group_by(board.runs, lambda row: row.dataset)
-    of_models = group_by(board.runs, lambda row: (row.dataset, row.run.model))
-    alpha_share = share_of_tests(of_models.values())
     for dataset, rows in by_dataset.items():
         usual = commonest_format(rows)
         for model, of_model in group_by(rows, lambda row: row.run.model).items():
-            order = _best_first(of_model, board, alpha_share)
+            order = _best_first(of_model, board)
             if len(order) < 2:
                 continue
             common = [each for each in order if each.name == usual]
@@ -77,9 +75,7 @@ def format_spreads(board: Board) -> list[FormatSpread]:
     return spreads
 
 
-def _best_first(
-    rows: Sequence[FormatRow], board: Board, alpha_share: float
-) -> list[ComparedFormat]:
+def _best_first(rows: Sequence[FormatRow], board: Board) -> list[ComparedFormat]:
     """Return the formats that have a value, the best first; of equal ones the reported."""
     metric = board.headline
     sign = -1 if metric.better is Better.HIGHER else 1
@@ -90,7 +86,7 @@ def _best_first(
         return []
     runs = [row.run for row in order]
     estimates = [estimate_run(run, board.metrics[:1]) for run in runs]
-    tests = tests_against(runs, estimates, 0, alpha_share)
+    tests = tests_against(runs, estimates, 0, order[0].choice)
     return [ComparedFormat(row, tests.get(at)) for at, row in enumerate(order)]
 
 
@@ -141,7 +137,7 @@ def _against_best(
 
 
 _SIGNS = {
-    STAR: "significant",
+    STAR: STAR_MEANING,
     NO_INTERVAL: TOO_FEW_IMAGES,
     NONE: "the model was not asked in it",
 }
@@ -155,7 +151,7 @@ def _difference(spread: FormatSpread, other: ComparedFormat | None) -> TableCell
     tested = other.to_best
     if tested is None:
         return TableCell()
-    return TableCell(tested.value, tested.interval, STAR if tested.significant else "")
+    return difference_cell(tested, star_of(tested))
 
 
 def loss(difference: Difference | None, metric: Metric) -> float:

@@ -19,6 +19,7 @@ from ..statistics import (
     TOO_FEW_IMAGES,
     BestOf,
     Difference,
+    Family,
     Interval,
     alpha_share,
     metric_intervals,
@@ -26,13 +27,10 @@ from ..statistics import (
 from ..sweeps import name_and_step
 from .columns import Column, count_column, difference_column, p_column, table_of, value_column
 from .comparable import ComparableRuns, group_by
-from .legends import BOLD, TIED_SIGN, UNTESTED_SIGN
+from .legends import BOLD, TIED_SIGN, UNTESTED_SIGN, difference_cell, tie_of
 from .result_table import Note, Table, TableCell
 
 _NAMED = 5  # Most steps that the verdict names
-
-# What the p-values of a curve are corrected for
-CORRECTION = "paired over images; 5 % hold for all pairs, looks and datasets of a training"
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +41,7 @@ class CurvePoint:
     run: Run
     value: float  # Of the curve's metric
     interval: Interval | None
-    # This checkpoint minus the best, corrected as CORRECTION says; None for the best itself
+    # This checkpoint minus the best; None for the best itself
     to_best: Difference | None
 
 
@@ -138,7 +136,8 @@ def _curve(checkpoints: Sequence[_Checkpoint], curves: int) -> LearningCurve:
     # The first of equals, which are in the order of their steps
     _, _, best = max(estimates, key=lambda known: sign * known[1])
     # A single checkpoint is tested against none.
-    choice = BestOf(len(estimates), alpha_share(max(2, len(estimates))) / curves)
+    share = alpha_share(max(2, len(estimates))) / curves
+    choice = BestOf(len(estimates), share, Family.CHECKPOINTS)
     points = []
     for each, value, estimate in estimates:
         interval = metric_intervals(estimate)[metric.name]
@@ -152,7 +151,7 @@ def _curve(checkpoints: Sequence[_Checkpoint], curves: int) -> LearningCurve:
 def curve_table(curve: LearningCurve) -> Table:
     """Make a row for each checkpoint: its value, the difference to the best, and the p-value."""
     to_best: list[Column[Difference]] = [
-        difference_column("minus best", _to_best_cell),
+        difference_column("minus best", lambda test: difference_cell(test, tie_of(test))),
         p_column("p", lambda test: test.corrected),
     ]
     columns: list[Column[CurvePoint]] = [
@@ -178,14 +177,5 @@ _SIGNS = {
     TIED_SIGN: "the best is not significantly better",
     UNTESTED_SIGN: f"not tested, as {TOO_FEW_IMAGES}",
     BOLD: "the best",
-    "p": CORRECTION,
+    "p": Family.CHECKPOINTS.value,
 }
-
-
-def _to_best_cell(test: Difference) -> TableCell:
-    sign = ""
-    if test.p_value is None:
-        sign = UNTESTED_SIGN
-    elif not test.significant:
-        sign = TIED_SIGN
-    return TableCell(test.value, test.interval, sign=sign)

@@ -1,4 +1,4 @@
-"""What the signs of a table mean, and what p-values are corrected for.
+"""The signs of tables: which one a test gives, and what they mean.
 
 A table says what its signs mean (:attr:`.Table.signs`); every output of a table for people asks
 :func:`legend_of` which of them occur, as it shows the table.
@@ -7,9 +7,9 @@ A table says what its signs mean (:attr:`.Table.signs`); every output of a table
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Iterator
-from enum import Enum
 
 from ..analysis import ELSEWHERE
+from ..statistics import ALPHA, Difference, Verdict
 from .result_table import NONE, Field, Note, Table, TableCell
 
 # What a table may show without a sign, as keys of Table.signs
@@ -17,12 +17,14 @@ INTERVAL = "low–high"
 NO_INTERVAL = "no interval"
 BOLD = "bold"
 ITALIC = "italic"
+RANKS = "1–3"
 
 # Signs
-TIED_SIGN = "≈"  # The difference to the rank above, or to what else a table names, may be chance
-UNTESTED_SIGN = "?"  # That difference is not tested
+TIED_SIGN = "≈"  # The difference to what a table names may be chance
+UNTESTED_SIGN = "?"  # That difference, or that to all others of a column, is not tested
 VOTED = "†"  # A value with reviews whose reviewers saw the model's answers
 STAR = "*"  # A significant difference
+STAR_MEANING = f"p below {ALPHA:g}"
 
 IN_A_TERMINAL = (BOLD, ITALIC)  # Signs that it does not show
 IN_A_SHEET = (NONE,)
@@ -39,13 +41,31 @@ def without_value(sign: str) -> str:
     return f"{sign} without a value"
 
 
-class PValues(Enum):
-    """Which tests share 5 %: what the p-values of an output are corrected for, in words."""
+# --- signs of a test ------------------------------------------------------------------------------
 
-    MODELS = "corrected for all pairs of models of a column"
-    PAIR = "of this pair alone, not corrected for other pairs"
-    ERRORS = "corrected (Holm) for the error types of the pair"
-    DATASETS = "corrected (Holm) for the datasets of the two models"
+
+def star_of(test: Difference) -> str:
+    """Return ``*`` for a significant difference; else no sign."""
+    return STAR if test.significant else ""
+
+
+def tie_of(test: Difference) -> str:
+    """Return ``≈`` for a difference that may be chance, ``?`` for one that is not tested."""
+    signs = {Verdict.NOT_TOLD_APART: TIED_SIGN, Verdict.NOT_TESTED: UNTESTED_SIGN}
+    return signs.get(test.verdict, "")
+
+
+def difference_cell(test: Difference, sign: str = "") -> TableCell:
+    """Make the cell of a difference with its interval."""
+    return TableCell(test.value, test.interval, sign=sign)
+
+
+def p_cell(test: Difference) -> TableCell:
+    """Make the cell of a p-value, corrected for its family: ``0.012 *``."""
+    return TableCell(test.corrected, sign=star_of(test))
+
+
+# --- what signs mean ------------------------------------------------------------------------------
 
 
 def legend_of(tables: Iterable[Table], lacking: Container[str] = ()) -> list[str]:
@@ -80,6 +100,8 @@ def _occurring(table: Table) -> Iterator[str]:
     for at, row in enumerate(table.cells()):
         for field, cell in row:
             yield from _signs_of(cell)
+            if cell.ranks is not None:
+                yield RANKS
             if at < first_quoted and field.interval and elsewhere_column(field.name) not in names:
                 yield from _interval_of(field, cell)
 

@@ -21,7 +21,7 @@ from ..scoring import (
     part_in_words,
     score_again,
 )
-from ..statistics import TOO_FEW_IMAGES, WHICH_IMAGES_COUNT
+from ..statistics import TOO_FEW_IMAGES, WHICH_IMAGES_COUNT, Family
 from .board import OVERALL, Board, BoardCell
 from .comparable import ComparableRuns, group_by
 from .legends import (
@@ -29,30 +29,30 @@ from .legends import (
     INTERVAL,
     ITALIC,
     NO_INTERVAL,
-    TIED_SIGN,
+    RANKS,
     UNTESTED_SIGN,
     VOTED,
-    PValues,
     without_value,
 )
 from .published_rows import other_annotations
-from .result_table import NONE, Note
+from .result_table import NONE, RANKS_SIGN, Note
 
 MOST = 12  # Most models that notes name; the tables have all
 
 
 def signs_of(board: Board) -> dict[str, str]:
     """Return what the signs of ranks and values mean, by sign; :func:`.legend_of` has those met."""
-    untested = f"the difference to the rank above is not tested, as {TOO_FEW_IMAGES}"
+    untested = f"not tested against any other model, as {TOO_FEW_IMAGES}"
     if any(answers.unknown for answers in board.elsewhere.values()):
         untested += f", or a value {ELSEWHERE} is not known"
     return {
-        TIED_SIGN: "the difference to the rank above, or to an equal model, is not significant",
+        RANKS: "the ranks that tests allow, from one more than the models that are significantly "
+        f"better to all but those that are significantly worse; after {RANKS_SIGN} in its column",
         UNTESTED_SIGN: untested,
         without_value(UNTESTED_SIGN): f"ranked by its value where {ELSEWHERE} is not known",
         VOTED: "reviewers of its labels saw the answers of the model",
         ELSEWHERE: f"{ELSEWHERE_MEANING}; ranks, tests and intervals are of it",
-        BOLD: "the best of its column",
+        BOLD: "the best of its column, and what is printed alike",
         ITALIC: "published values, not ranked",
         INTERVAL: "95 % interval over images",
         NO_INTERVAL: f"{TOO_FEW_IMAGES}, or do in a dataset of the mean",
@@ -65,18 +65,12 @@ def how_to_read(board: Board) -> str:
     return (
         "Values in percent. Intervals and tests are over images: queries of one image count "
         f"together, and so does an image that datasets share ({WHICH_IMAGES_COUNT}). "
-        f"Tests are paired t-tests at 5 %; {_P_VALUES}. "
+        f"Tests are paired t-tests at 5 %, {Family.MODELS.value}: with 95 % all true ranks of a "
+        "column lie in their ranges. "
         "Models are ordered by the headline metric with failed calls as misses; other metrics are "
         "over answered calls only, and rank no model that has failed calls. "
         "Means are given for models that have every dataset in them."
     )
-
-
-# The tests of one pair are another family: whoever sees both must know
-_P_VALUES = (
-    f"p-values are {PValues.MODELS.value}; each of A against B, in the report and of compare, is "
-    f"{PValues.PAIR.value}"
-)
 
 
 def format_note(board: Board) -> str:

@@ -20,10 +20,9 @@ from ..statistics import (
     BestOf,
     Difference,
     Estimate,
+    Family,
     Interval,
-    correct_by_holm,
     metric_intervals,
-    paired_difference,
 )
 from .comparable import ComparableRuns, ExcludedRun, by_model, group_by
 from .result_table import TableCell
@@ -138,9 +137,10 @@ class FormatRow:
     dataset: str
     intervals: Mapping[str, Interval | None]
     reported: bool
-    # Its headline minus the reported run's, failed calls as misses, corrected by tests_against;
-    # None for the reported run itself, and if either has no value
+    # Its headline minus the reported run's, failed calls as misses; None for the reported run
+    # itself, and if either has no value
     to_reported: Difference | None
+    choice: BestOf  # How two formats of its model on the dataset are tested, by all outputs
 
     def cell(self, metric: Metric) -> TableCell:
         """Return the value of a metric with its interval."""
@@ -148,59 +148,50 @@ class FormatRow:
 
 
 def make_format_rows(
-    datasets: Iterable[ComparableRuns],
-    reported: Mapping[tuple[str, str], Run],
-    fixed: Mapping[str, str],
+    datasets: Iterable[ComparableRuns], reported: Mapping[tuple[str, str], Run]
 ) -> list[FormatRow]:
     """Make a row for every comparable run.
 
     Args:
         datasets: comparable runs.
         reported: the reported runs by (model, dataset).
-        fixed: the formats that the user named, as for :func:`choose_reported`.
     """
     groups = {}
     for dataset in datasets:
         for model, runs in sorted(by_model(dataset.runs).items()):
             groups[model, dataset.name] = runs
-    alpha_share = share_of_tests(groups.values())
-    named = named_models(reported, fixed)
+    # All that stand in one table have equal shares of 5 %, so that they hold for the table.
+    alpha_share = 1 / max(1, sum(len(runs) > 1 for runs in groups.values()))
     rows = []
     for (model, dataset_name), runs in groups.items():
         estimates = [estimate_run(run) for run in runs]
         chosen = reported.get((model, dataset_name))
         best = next((at for at, run in enumerate(runs) if run is chosen), None)
-        tests = {}
-        if best is not None:
-            tests = tests_against(runs, estimates, best, None if model in named else alpha_share)
+        choice = _choice_of(estimates, alpha_share)
+        tests = {} if best is None else tests_against(runs, estimates, best, choice)
         for at, run in enumerate(runs):
             bounds = metric_intervals(estimates[at])
-            rows.append(FormatRow(run, dataset_name, bounds, at == best, tests.get(at)))
+            rows.append(FormatRow(run, dataset_name, bounds, at == best, tests.get(at), choice))
     return rows
 
 
-def share_of_tests(formats: Iterable[Sequence[object]]) -> float:
-    """Return which share of 5 % the tests of a model's formats on a dataset have.
-
-    All that stand in one table have equal shares, so that 5 % hold for the table.
-
-    Args:
-        formats: those of each model on each dataset.
-    """
-    return 1 / max(1, sum(len(each) > 1 for each in formats))
+def _choice_of(estimates: Sequence[Estimate], alpha_share: float) -> BestOf:
+    """Return how formats are tested: the values decide which is the best, and the reported."""
+    headline = estimates[0].metrics[0].name
+    known = sum(each.value(headline) is not None for each in estimates)
+    return BestOf(max(2, known), alpha_share, Family.FORMATS)
 
 
 def tests_against(
-    runs: Sequence[Run], estimates: Sequence[Estimate], chosen: int, alpha_share: float | None
+    runs: Sequence[Run], estimates: Sequence[Estimate], chosen: int, choice: BestOf
 ) -> dict[int, Difference]:
-    """Return the differences to a chosen run by the headline, corrected, by their places.
+    """Return the differences to a chosen run by the headline, by the places of runs.
 
     Args:
         runs: those of a model on a dataset.
         estimates: of the runs, the headline first.
         chosen: the place of the run that the others are compared with.
-        alpha_share: of 5 %, for tests of all pairs: the run was chosen by the tested values. None:
-            it was named beforehand, and 5 % are for its own tests alone.
+        choice: how two of them are tested.
     """
     headline = estimates[chosen].metrics[0].name
     known = [at for at, each in enumerate(estimates) if each.value(headline) is not None]
@@ -210,9 +201,4 @@ def tests_against(
     favoured = is_favoured(runs[chosen])
     others = [at for at in known if at != chosen and is_favoured(runs[at]) == favoured]
     best = estimates[chosen]
-    if alpha_share is None:
-        tests = correct_by_holm(paired_difference(estimates[at], best, headline) for at in others)
-    else:
-        choice = BestOf(len(known), alpha_share)
-        tests = [choice.difference(estimates[at], best, headline) for at in others]
-    return dict(zip(others, tests, strict=True))
+    return {at: choice.difference(estimates[at], best, headline) for at in others}

@@ -17,10 +17,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ..core import printable
 
 if TYPE_CHECKING:
-    from ..statistics import Interval
+    from ..statistics import Interval, RankRange
 
 
 NONE = "–"  # Sign of a missing value
+RANKS_SIGN = "#"  # Before the ranks that the tests of a column allow a value
 
 
 class FieldType(Enum):
@@ -82,14 +83,15 @@ class Field:
 class TableCell:
     """A value, as a number in the unit of its metric.
 
-    ``sign`` follows it: the result of its test (``≈``, ``?``, ``*``). ``best``: no value of its
-    column is better.
+    ``sign`` follows it: the result of its test (``≈``, ``?``, ``*``). ``ranks``: those that the
+    tests of its column allow it. ``best``: no value of its column is printed as a better one.
     """
 
     value: str | float | None = None
     interval: Interval | None = None
     sign: str = ""
     best: bool = False
+    ranks: RankRange | None = None
 
     @property
     def ends(self) -> tuple[float | None, float | None]:
@@ -193,16 +195,30 @@ def text_of(field: Field, cell: TableCell) -> str:
         return NONE
     if isinstance(number, str):
         return printable(number)
-    if field.kind is FieldType.RATIO:
+    if field.kind is FieldType.RANK and cell.ranks is not None:
+        return range_of(cell.ranks)
+    return printed_number(field.kind, number)
+
+
+def range_of(ranks: RankRange) -> str:
+    """Format a range of ranks: ``2``, ``1–3``."""
+    if ranks.best == ranks.worst:
+        return f"{ranks.best}"
+    return f"{ranks.best}–{ranks.worst}"
+
+
+def printed_number(kind: FieldType, number: float) -> str:
+    """Format the number of a column as people read it."""
+    if kind is FieldType.RATIO:
         return f"{number:.4g}" if abs(number) >= 0.1 else f"{number:.3g}"
-    if field.kind is FieldType.P and number < 0.001:
+    if kind is FieldType.P and number < 0.001:
         return "<0.001"
-    if field.kind in _AMOUNTS:
-        return _amount(field.kind, number)
-    if field.kind is FieldType.COUNT and number != round(number):
+    if kind in _AMOUNTS:
+        return _amount(kind, number)
+    if kind is FieldType.COUNT and number != round(number):
         return f"{number:,.1f}"  # Where random rows stand for others
     usual = ",g" if isinstance(number, float) else ","
-    return format(number, _DIGITS.get(field.kind, usual))
+    return format(number, _DIGITS.get(kind, usual))
 
 
 _AMOUNTS = (FieldType.AMOUNT, FieldType.AMOUNT_DIFFERENCE)
@@ -231,6 +247,9 @@ def bounds_of(field: Field, cell: TableCell) -> str:
     return separator.join(format(end, _DIGITS.get(field.kind, ".1f")) for end in ends)
 
 
-def sign_of(cell: TableCell) -> str:
-    """Format the sign that follows a value."""
-    return f" {cell.sign}" if cell.sign else ""
+def sign_of(field: Field, cell: TableCell) -> str:
+    """Format what follows a value: its ranks, if it is none itself, and its sign: `` #1–3 ?``."""
+    ranks = ""
+    if cell.ranks is not None and field.kind is not FieldType.RANK:
+        ranks = f"{RANKS_SIGN}{range_of(cell.ranks)}"
+    return "".join(f" {part}" for part in (ranks, cell.sign) if part)

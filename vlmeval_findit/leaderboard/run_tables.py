@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
 
@@ -12,6 +12,7 @@ from ..analysis import (
     DefinitionResult,
     SameAnswers,
     SamplesScore,
+    compare_means,
     estimate_run,
     is_same_run,
     run_intervals,
@@ -21,7 +22,6 @@ from ..boxes import CONFIDENCE_MEANINGS
 from ..protocol import Metric
 from ..scoring import Run
 from ..statistics import (
-    ALPHA,
     BOOTSTRAP_SAMPLES,
     FEWEST_IMAGES,
     INTERVALS_LEGEND,
@@ -30,14 +30,12 @@ from ..statistics import (
     Difference,
     Estimate,
     Threshold,
-    correct_by_holm,
     metric_intervals,
 )
 from .columns import (
     Column,
     count_column,
     difference_column,
-    p_cell,
     p_column,
     plain_value_column,
     table_of,
@@ -45,7 +43,7 @@ from .columns import (
 )
 from .comparable import group_by
 from .cost_tables import RUN_COSTS
-from .legends import STAR, TIED_SIGN, PValues
+from .legends import STAR, STAR_MEANING, TIED_SIGN, difference_cell, p_cell
 from .result_table import NONE, FieldType, FieldValue, Note, Table, TableCell
 
 
@@ -80,42 +78,50 @@ _NOTES = (Note("Intervals", [INTERVALS_LEGEND]),)
 
 OTHER_QUERIES = "≠"  # Sign of a difference between values over different queries
 
-_HOLM = "p (Holm)"
 _SIGNS = {
-    STAR: f"p below {ALPHA:g}",
+    STAR: STAR_MEANING,
     OTHER_QUERIES: "over answered calls, and A and B answered different queries: no test, no "
     "interval",
-    "p": PValues.PAIR.value,
-    _HOLM: PValues.DATASETS.value,
 }
 _TOO_FEW = {NONE: f"no test, no interval, as {TOO_FEW_IMAGES}: {WHICH_IMAGES_COUNT}"}
 
 
 @dataclass(frozen=True, slots=True)
 class _Compared:
-    """A value of two runs, and the test of their difference."""
+    """A value of two runs or means, and the test of their difference."""
 
     name: str
-    runs: tuple[Run, Run]
-    metric: Metric
+    values: tuple[float | None, float | None]
+    failed: tuple[int, int]  # Numbers of failed calls
     test: Difference
-    p_value: float | None
     is_untested: bool = False  # The two values are over different queries
 
     @property
     def difference(self) -> TableCell:
-        sign = OTHER_QUERIES if self.is_untested else ""
-        return TableCell(self.test.value, self.test.interval, sign=sign)
+        return difference_cell(self.test, OTHER_QUERIES if self.is_untested else "")
 
 
-def _compared_columns(first: str, test: str) -> list[Column[_Compared]]:
+def _compared(
+    name: str, runs: tuple[Run, Run], metric: Metric, test: Difference, is_untested: bool = False
+) -> _Compared:
+    run, other = runs
+    values = run.value(metric), other.value(metric)
+    return _Compared(name, values, (run.failed, other.failed), test, is_untested)
+
+
+def _compared_columns(first: str) -> list[Column[_Compared]]:
     return [
         Column(first, lambda each: each.name),
-        plain_value_column("A", lambda each: each.runs[0].value(each.metric)),
-        plain_value_column("B", lambda each: each.runs[1].value(each.metric)),
+        plain_value_column("A", lambda each: each.values[0]),
+        plain_value_column("B", lambda each: each.values[1]),
         difference_column("A - B", lambda each: each.difference),
-        p_column(test, lambda each: p_cell(each.p_value)),
+        p_column("p", lambda each: p_cell(each.test)),
     ]
+
+
+def _families(items: Iterable[_Compared]) -> dict[str, str]:
+    """Return what the p-values of a table are corrected for, as the meaning of their column."""
+    return {"p": "; ".join(dict.fromkeys(each.test.family.value for each in items))}
 
 
 def comparison_table(run: Run, other: Run, differences: Mapping[str, Difference]) -> Table:
@@ -128,18 +134,16 @@ def comparison_table(run: Run, other: Run, differences: Mapping[str, Difference]
     for metric in run.benchmark.all_metrics:
         if (test := differences.get(metric.name)) is not None:
             is_untested = metric.name in untested
-            items.append(
-                _Compared(metric.title, (run, other), metric, test, test.p_value, is_untested)
-            )
+            items.append(_compared(metric.title, (run, other), metric, test, is_untested))
     # Of values over other queries – has another cause, which their sign says.
     has_too_few = any(
         test.p_value is None for name, test in differences.items() if name not in untested
     )
-    signs = {**_SIGNS, **(_TOO_FEW if has_too_few else {})}
+    signs = {**_SIGNS, **_families(items), **(_TOO_FEW if has_too_few else {})}
     if is_same_run(run, other):
         signs = {NONE: SameAnswers.RUN.value}
     title = " minus ".join(f"{each.model} on {each.dataset_name}" for each in (run, other))
-    return table_of(title, _compared_columns("metric", "p"), items, _NOTES, signs)
+    return table_of(title, _compared_columns("metric"), items, _NOTES, signs)
 
 
 def datasets_table(
@@ -147,35 +151,35 @@ def datasets_table(
 ) -> Table:
     """Make a row for each dataset of the runs of two models: the headline, failed calls as misses.
 
-    If any call failed, there are columns with their numbers. Datasets with reviews follow, and are
-    corrected apart: they are no further question about the models.
+    The row of their mean comes first, as on a leaderboard. If any call failed, there are columns
+    with their numbers. Datasets with reviews come last: they are no further question about the
+    models, and not in the mean.
 
     Args:
         pairs: of two models on datasets of one benchmark, as :func:`pairs_by_models` groups them.
         differences: those of each pair.
     """
-    shown = []
-    for pair, by_metric in zip(pairs, differences, strict=True):
-        metric = pair[0].benchmark.headline_counting_failures
-        if metric.name in by_metric:
-            shown.append((pair, metric, by_metric[metric.name]))
-    as_labelled = [each for each in shown if each[0][0].provenance.reviews is None]
-    reviewed = [each for each in shown if each[0][0].provenance.reviews is not None]
+    metric = pairs[0][0].benchmark.headline_counting_failures
     items = []
-    for family in (as_labelled, reviewed):
-        tests = correct_by_holm(test for *_, test in family)
-        for (pair, metric, _), test in zip(family, tests, strict=True):
-            name = pair[0].board_dataset
-            items.append(_Compared(name, pair, metric, test, test.corrected))
-    columns = _compared_columns("dataset", _HOLM)
+    if (mean := compare_means(pairs)) is not None:
+        name = f"mean of {len(mean.datasets)}"
+        items.append(_Compared(name, mean.values, mean.failed, mean.difference))
+    shown = [each for each in zip(pairs, differences, strict=True) if metric.name in each[1]]
+    for pair, by_metric in sorted(shown, key=lambda each: _is_reviewed(each[0][0])):
+        items.append(_compared(pair[0].board_dataset, pair, metric, by_metric[metric.name]))
+    columns = _compared_columns("dataset")
     if any(run.failed for pair in pairs for run in pair):
         columns += [
-            count_column("A failed", lambda each: each.runs[0].failed),
-            count_column("B failed", lambda each: each.runs[1].failed),
+            count_column("A failed", lambda each: each.failed[0]),
+            count_column("B failed", lambda each: each.failed[1]),
         ]
     run, other = pairs[0]
     title = f"{run.model} minus {other.model}: {headline_title(pairs)}"
-    return table_of(title, columns, items, _NOTES, {**_SIGNS, **_TOO_FEW})
+    return table_of(title, columns, items, _NOTES, {**_SIGNS, **_families(items), **_TOO_FEW})
+
+
+def _is_reviewed(run: Run) -> bool:
+    return run.provenance.reviews is not None
 
 
 def pairs_by_models(pairs: Sequence[tuple[Run, Run]]) -> list[list[tuple[Run, Run]]]:

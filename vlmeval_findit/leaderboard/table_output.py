@@ -61,6 +61,8 @@ def _json_value(field: Field, cell: TableCell) -> Any:
     if not (field.interval or field.is_difference or field.kind is FieldType.RANK):
         return _finite(value)
     entry = {"value": _finite(value)}
+    if cell.ranks is not None:
+        entry |= {"best rank": cell.ranks.best, "worst rank": cell.ranks.worst}
     if field.interval:
         low, high = cell.ends
         entry |= {"low": _finite(low), "high": _finite(high)}
@@ -110,7 +112,7 @@ def _md_cell(field: Field, cell: TableCell, quoted: bool) -> str:
         return f"*{text}*" if text else ""
     bounds = bounds_of(field, cell)
     value = f"**{text}**" if cell.best else text
-    return value + sign_of(cell) + (f" <sub>{bounds}</sub>" if bounds else "")
+    return value + sign_of(field, cell) + (f" <sub>{bounds}</sub>" if bounds else "")
 
 
 def markdown_page(title: str, tables: Sequence[Table], source: str = "") -> str:
@@ -242,7 +244,8 @@ def _latex_cell(field: Field, cell: TableCell, quoted: bool) -> str:
     if quoted and field.is_key:
         return rf"\textit{{{text}}}" if text else ""
     value = rf"\textbf{{{text}}}" if cell.best else text
-    sign = rf"\,{_latex(cell.sign)}" if cell.sign else ""
+    signs = [_latex(part) for part in sign_of(field, cell).split()]
+    sign = "".join(rf"\,{part}" for part in signs)
     bounds = bounds_of(field, cell)
     return value + sign + (rf" {{\scriptsize {_latex(bounds)}}}" if bounds else "")
 
@@ -276,7 +279,7 @@ def _html_cell(field: Field, cell: TableCell, is_heading: bool) -> Markup:
     if is_heading:
         return Markup('<th scope="row"><span>{}</span></th>').format(text)
     if field.is_key:
-        return Markup("<td>{}{}</td>").format(text, sign_of(cell))
+        return Markup("<td>{}{}</td>").format(text, sign_of(field, cell))
     kinds = ["figure"]
     if field.is_mean:
         kinds.append("average")
@@ -284,7 +287,8 @@ def _html_cell(field: Field, cell: TableCell, is_heading: bool) -> Markup:
         kinds.append("best")
     bounds = bounds_of(field, cell)
     small = Markup("<small>{}</small>").format(bounds) if bounds else ""
-    return Markup('<td class="{}">{}{}{}</td>').format(" ".join(kinds), text, sign_of(cell), small)
+    sign = sign_of(field, cell)
+    return Markup('<td class="{}">{}{}{}</td>').format(" ".join(kinds), text, sign, small)
 
 
 # --- the terminal ---------------------------------------------------------------------------------
@@ -339,7 +343,7 @@ def _terminal_column(
     field: Field, cells: Sequence[TableCell], separator: str, fold: bool
 ) -> list[str]:
     """Format a column with its name; numbers with and without a sign end in one place."""
-    longest = max((len(sign_of(cell)) for cell in cells), default=0)
+    longest = max((len(sign_of(field, cell)) for cell in cells), default=0)
     words = field.name.split() if fold else [field.name]
     texts = ["\n".join(map(printable, words))]
     for cell in cells:
@@ -347,7 +351,7 @@ def _terminal_column(
         if not field.is_difference and bounds and separator == " ":
             bounds = f"({bounds})"
         text = separator.join(filter(None, (text_of(field, cell), bounds)))
-        texts.append(f"{text}{sign_of(cell):<{longest}}")
+        texts.append(f"{text}{sign_of(field, cell):<{longest}}")
     return texts
 
 

@@ -156,7 +156,7 @@ def _fill_column(
         look = _Look(font, alignment, _number_format(field, cell), fill)
         _put_styled(sheet, row, at, cell.value, look, styles)
         if field.interval:
-            interval = (bounds_of(field, cell) + sign_of(cell)).strip()
+            interval = (bounds_of(field, cell) + sign_of(field, cell)).strip()
             _put_styled(sheet, row, at + 1, interval, _Look(_FAINT, fill=fill), styles)
 
 
@@ -171,8 +171,9 @@ def _put_styled(
 
 def _number_format(field: Field, cell: TableCell) -> str:
     """Return the number format of a value, so that it looks as in other tables."""
-    if field.kind is FieldType.RANK and cell.sign:
-        return f'0" {cell.sign}"'
+    if field.kind is FieldType.RANK and cell.value is not None:
+        # The number sorts the rows; what is shown is the range.
+        return f'"{text_of(field, cell)}{sign_of(field, cell)}"'
     if field.kind is FieldType.AMOUNT and isinstance(cell.value, int | float):
         return _three_digits(cell.value)
     return _FORMATS.get(field.kind, "General")

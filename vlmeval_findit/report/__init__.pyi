@@ -84,7 +84,6 @@ from .pair_comparison import (
 from .pair_choice import (
     COMPARE_FLAG as COMPARE_FLAG,
     ModelInFormat as ModelInFormat,
-    page_key as page_key,
     sides_of as sides_of,
     choose_pairs as choose_pairs,
     first_pairs as first_pairs,

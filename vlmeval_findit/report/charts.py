@@ -14,9 +14,18 @@ from math import ceil
 from typing import Any, NamedTuple
 
 from ..core import printable, shorten, shorten_names
+from ..leaderboard import range_of
 from ..protocol import Metric
 from ..statistics import Interval
-from .standings import BEST_STANDING, LOWER_STANDING, NOT_WORSE, STANDINGS, UNTESTED_STANDING, Panel
+from .standings import (
+    BEST_STANDING,
+    LOWER_STANDING,
+    NOT_WORSE,
+    STANDINGS,
+    UNTESTED_STANDING,
+    Dot,
+    Panel,
+)
 from .value_text import ends as ends_of
 from .value_text import spread, with_unit
 
@@ -155,10 +164,17 @@ _LOOKS = {
 }
 
 
+def _standing(dot: Dot) -> str:
+    """Say where a model stands: ``rank 1–3, no model is significantly better``."""
+    if dot.entry.ranks is None:
+        return dot.standing
+    return f"rank {range_of(dot.entry.ranks)}, {dot.standing}"
+
+
 def forest(metric: Metric, models: Sequence[str], panels: Sequence[Panel]) -> Spec:
     """Draw a dot with its interval for each model in each panel.
 
-    Dots that are not significantly worse than the best of their panel are filled.
+    Dots are filled where no model of the panel is significantly better.
     """
     order = list(dict.fromkeys(dot.model for panel in panels for dot in panel.dots))
     order.sort(key=models.index)
@@ -172,7 +188,8 @@ def forest(metric: Metric, models: Sequence[str], panels: Sequence[Panel]) -> Sp
             rows.append({
                 "panel": name(panel.name), "model": names[dot.model], "standing": dot.standing,
                 "value": round(dot.entry.tested, 4), "low": low, "high": high,
-                "text": f"{printable(dot.model)}, {name(panel.name)}: {value}; {dot.standing}",
+                "text": f"{printable(dot.model)}, {name(panel.name)}: {value}; "
+                        f"{_standing(dot)}",
             })  # fmt: skip
     shown = [standing for standing in STANDINGS if any(row["standing"] == standing for row in rows)]
     legend = {"title": None, "orient": "top", "symbolSize": 110, "symbolStrokeWidth": 2}

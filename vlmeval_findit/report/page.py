@@ -13,7 +13,6 @@ from ..core import counted
 from ..leaderboard import (
     EXCLUDED_COLUMNS,
     Board,
-    PValues,
     cheapest_formats,
     cheapest_sentence,
     cheapest_table,
@@ -31,7 +30,7 @@ from ..leaderboard import (
     to_html,
 )
 from ..scoring import Run
-from ..statistics import FAULTS, TOO_FEW_IMAGES, WHICH_IMAGES_COUNT, LabelFault
+from ..statistics import FAULTS, TOO_FEW_IMAGES, WHICH_IMAGES_COUNT, Family, LabelFault
 from .board_charts import (
     DetailedCharts,
     DrawnCharts,
@@ -141,7 +140,7 @@ def _best(page: PageSource) -> Contents:
         "board": board,
         "forest": forest,
         "elsewhere": ELSEWHERE_MEANING,
-        "p_values": PValues,
+        "p_values": Family.MODELS.value,
         "drawn_models": MODELS,
         "tables": [metric_table(board, metric.name) for metric in board.shown],
         "to_html": to_html,
@@ -239,12 +238,11 @@ def _compare(page: PageSource) -> Contents | None:
     pairs = choose_pairs(board, page.sides)
     if not pairs:
         return None
-    elsewhere = {page_key(answers.reported): answers for answers in board.elsewhere.values()}
-    compared = pair_values(pairs, board.shown, page.runs, elsewhere)
+    compared = pair_values(pairs, board, page.runs)
     values = {
         "board": board,
         "elsewhere": ELSEWHERE_MEANING,
-        "p_values": PValues,
+        "errors_family": Family.ERRORS.value,
         "too_few": TOO_FEW_IMAGES,
         "counting": WHICH_IMAGES_COUNT,
         "hit_score": HIT_SCORE,
@@ -252,7 +250,9 @@ def _compare(page: PageSource) -> Contents | None:
     }
     # A pair that was named with --compare is opened.
     opened = 0 if page.first else opening_pair(compared, page.runs)
-    return Contents(values, {"pairs": compared, "opening_pair": opened})
+    families = {family.name: family.value for family in Family}
+    script = {"pairs": compared, "opening_pair": opened, "families": families}
+    return Contents(values, script)
 
 
 def _details(page: PageSource) -> Contents:

@@ -8,19 +8,21 @@ from typing import Any, NamedTuple
 
 from ..analysis import (
     ELSEWHERE,
-    HeldOutAnswers,
+    PairTest,
     StatisticsError,
     compare_hits,
+    error_differences,
     error_estimate,
     estimate_run,
     paired_differences,
     scores_by_index,
     untested_metrics,
 )
+from ..leaderboard import Board
 from ..protocol import Metric
 from ..scoring import Run
-from ..statistics import ALPHA, Difference, Estimate, correct_by_holm, paired_difference
-from .pair_choice import MODELS, Key, Pair, page_key
+from ..statistics import Difference, Estimate, Family, paired_difference
+from .pair_choice import MODELS, Pair, page_key
 from .value_text import ends, rounded
 
 
@@ -37,26 +39,23 @@ class _Answers(NamedTuple):
     failed: int  # Number of failed calls, of those in other formats, too
 
 
-def pair_values(
-    pairs: Iterable[Pair],
-    metrics: Sequence[Metric],
-    runs: Sequence[Run],
-    elsewhere: Mapping[Key, HeldOutAnswers] | None = None,
-) -> list[dict[str, Any]]:
-    """Return the pairs for the page's script.
+def pair_values(pairs: Iterable[Pair], board: Board, runs: Sequence[Run]) -> list[dict[str, Any]]:
+    """Return the pairs for the page's script; every pair is tested as the board tests it.
 
-    Where the format of a run was chosen, models are compared by their answers ``elsewhere``, which
-    are by the keys of such runs: each metric has a row more. ``chosen`` are the names of the
-    metrics that have no test for that reason.
+    Where the format of a run was chosen, models are compared by their answers elsewhere: each
+    metric has a row more. ``chosen`` are the names of the metrics that have no test for that
+    reason.
 
     ``left`` and ``right`` are places in ``runs``; ``metrics`` are [name, left, right, difference,
-    low, high, p-value] of each metric, None if missing; ``untested`` are the names of those that
-    are over different queries, so they have no test; ``losses`` are as the metrics for the points
-    of each error type, their p-values corrected for the number of types; ``counts`` are numbers of
-    queries: all, answered by both, with scores that ``differ``, and by the runs that find them.
+    low, high, p-value, whether it is significant] of each metric, None if missing; ``untested`` are
+    the names of those that are over different queries, so they have no test; ``family`` is the name
+    of that of their p-values; ``losses`` are as the metrics for the points of each error type;
+    ``counts`` are numbers of queries: all, answered by both, with scores that ``differ``, and by
+    the runs that find them.
     """
+    metrics = board.shown
     place = {page_key(run): at for at, run in enumerate(runs)}
-    known = elsewhere or {}
+    known = {page_key(answers.reported): answers for answers in board.elsewhere.values()}
 
     # Pairs come dataset by dataset, so a few runs are needed again soon; all do not fit.
     @lru_cache(2 * MODELS)
@@ -86,15 +85,39 @@ def pair_values(
         right = place[page_key(pair.right)]
         places = {"dataset": pair.dataset, "left": left, "right": right}
         both = answers(left), answers(right)
-        of_pair = _values(*both, metrics)
+        test, family = _test_of(board, pair)
+        of_pair = _values(*both, metrics, test)
         if pair.left.model != pair.right.model:
-            of_pair |= _elsewhere(both, of_pair["metrics"], metrics)
-        values.append({"chosen": [], **places, **of_pair})
+            of_pair |= _elsewhere(both, of_pair["metrics"], metrics, test)
+        values.append({"chosen": [], "family": family.name, **places, **of_pair})
     return values
 
 
+def _test_of(board: Board, pair: Pair) -> tuple[PairTest, Family]:
+    """Return how the board tests the two runs, and what their p-values are corrected for.
+
+    Two reported runs are two models of a column, or else two formats of a model. A pair of
+    ``--compare`` may be neither: it is tested alone.
+    """
+    models = pair.left.model, pair.right.model
+    if models[0] == models[1]:
+        row = next(row for row in board.runs if row.run is pair.left)
+        return row.choice.difference, row.choice.family
+    reported = [board.run(model, pair.dataset) for model in models]
+    if reported != [pair.left, pair.right]:
+        return paired_difference, Family.PAIR
+
+    def of_models(left: Estimate, right: Estimate, metric: str) -> Difference:
+        return board.choice(pair.dataset, metric).difference(left, right, metric)
+
+    return of_models, Family.MODELS
+
+
 def _elsewhere(
-    both: tuple[_Answers, _Answers], rows: Sequence[list[Any]], metrics: Sequence[Metric]
+    both: tuple[_Answers, _Answers],
+    rows: Sequence[list[Any]],
+    metrics: Sequence[Metric],
+    test: PairTest,
 ) -> dict[str, Any]:
     """Return the rows of metrics with those of the answers elsewhere; nothing without any.
 
@@ -110,24 +133,21 @@ def _elsewhere(
     for title, left, right, value, *_ in rows:
         metric = by_title[title]
         is_tested = not failed or metric.name == counting_failures
-        shown.append(_row_elsewhere(title, metric, estimates, is_tested))
-        shown.append([title, left, right, value, None, None, None])
+        shown.append(_row_elsewhere(title, metric, estimates, test if is_tested else None))
+        shown.append([title, left, right, value, None, None, None, None])
     return {"metrics": shown, "chosen": list(by_title)}
 
 
 def _row_elsewhere(
-    title: str, metric: Metric, estimates: Sequence[Estimate | None], is_tested: bool
+    title: str, metric: Metric, estimates: Sequence[Estimate | None], test: PairTest | None
 ) -> list[Any]:
     """Return the row of a metric of the answers elsewhere; without a test where it has none."""
     left, right = estimates
     values = [each.value(metric.name) if each is not None else None for each in estimates]
-    test = None
-    if left is not None and right is not None and None not in values and is_tested:
-        test = correct_by_holm([paired_difference(left, right, metric.name)])[0]
-    row: list[Any] = [f"{title} {ELSEWHERE}", *rounded(*values)]
-    if test is None:
-        return [*row, None, None, None, None]
-    return [*row, *rounded(test.value), *ends(test.interval), test.corrected]
+    difference = None
+    if left is not None and right is not None and None not in values and test is not None:
+        difference = test(left, right, metric.name)
+    return [f"{title} {ELSEWHERE}", *rounded(*values), *_tested(difference)]
 
 
 def opening_pair(pairs: Sequence[Mapping[str, Any]], runs: Sequence[Run]) -> int:
@@ -138,31 +158,30 @@ def opening_pair(pairs: Sequence[Mapping[str, Any]], runs: Sequence[Run]) -> int
     """
     for place, pair in enumerate(pairs):
         models = {runs[pair[side]].model for side in ("left", "right")}
-        p_values = [p for *_, p in pair["metrics"][:1] if p is not None]
-        if len(models) == 2 and any(p < ALPHA for p in p_values):
+        told_apart = [significant for *_, significant in pair["metrics"][:1]]
+        if len(models) == 2 and any(told_apart):
             return place
     return max(range(len(pairs)), key=lambda at: pairs[at]["counts"]["differ"], default=0)
 
 
-def _values(left: _Answers, right: _Answers, metrics: Sequence[Metric]) -> dict[str, Any]:
+def _values(
+    left: _Answers, right: _Answers, metrics: Sequence[Metric], test: PairTest
+) -> dict[str, Any]:
     rows = []
     runs = (left.run, right.run)
     both = (left.metrics, right.metrics)
-    differences = paired_differences(runs, both)
+    differences = paired_differences(runs, both, test)
     untested = untested_metrics(*runs)
     for metric in metrics:
         if {run.value(metric) for run in runs} != {None}:
-            test = differences.get(metric.name)
-            rows.append(_difference(metric.title, metric.name, *both, test))
+            difference = differences.get(metric.name)
+            rows.append(_difference(metric.title, metric.name, *both, difference))
     losses = []
     if left.losses is not None and right.losses is not None:
         both = left.losses, right.losses
         names = {each.key: each.name for each in left.run.benchmark.errors.error_types}
-        # As analysis.run_errors.compare_errors does
-        keys = [key for key in names if both[0].value(key) or both[1].value(key)]
-        tests = correct_by_holm(paired_difference(*both, key) for key in keys)
-        for key, test in zip(keys, tests, strict=True):
-            losses.append(_difference(names[key], key, *both, test))
+        for key, difference in error_differences(*both).items():
+            losses.append(_difference(names[key], key, *both, difference))
     queries = compare_hits(left.scores, right.scores)
     groups = ("both", "left", "right", "neither")
     counts = {name: len(getattr(queries, name)) for name in groups}
@@ -178,7 +197,11 @@ def _values(left: _Answers, right: _Answers, metrics: Sequence[Metric]) -> dict[
 def _difference(
     title: str, metric: str, left: Estimate, right: Estimate, test: Difference | None
 ) -> list[Any]:
-    both = rounded(left.value(metric), right.value(metric))
+    return [title, *rounded(left.value(metric), right.value(metric)), *_tested(test)]
+
+
+def _tested(test: Difference | None) -> list[Any]:
+    """Return difference, its interval, p-value, whether it is significant; None if missing."""
     if test is None:
-        return [title, *both, None, None, None, None]
-    return [title, *both, *rounded(test.value), *ends(test.interval), test.corrected]
+        return [None] * 5
+    return [*rounded(test.value), *ends(test.interval), test.corrected, test.significant]

@@ -1,4 +1,4 @@
-"""Standings: every model is tested against the best of its panel."""
+"""Standings: which models of a panel may be the best, by the ranks that its tests allow."""
 
 from __future__ import annotations
 
@@ -10,25 +10,24 @@ from ..analysis import ELSEWHERE
 from ..core import counted
 from ..leaderboard import (
     Board,
-    PValues,
     RankedValue,
     difference_of,
     formats_compared,
     formats_tried,
     formats_used,
 )
-from ..statistics import TOO_FEW_IMAGES, BestOf, Difference
+from ..statistics import TOO_FEW_IMAGES, Difference, Verdict
 from .lost_points import Losses
 from .value_text import spread, with_unit
 
-MODELS = 24  # The first models of a board are drawn and tested against the best; the table has all
+MODELS = 24  # The first models of a board are drawn; the table has all
 
 _PANELS = 8
 
-BEST_STANDING = "best"  # First in its panel, so tested against no other
-NOT_WORSE = "not told apart from the best"
-LOWER_STANDING = "significantly worse"  # Below the best with a corrected p under 0.05
-UNTESTED_STANDING = "not tested"  # No p-value: too few images, or other queries
+BEST_STANDING = "best"  # First in its panel
+NOT_WORSE = "no model is significantly better"  # It may be the best
+LOWER_STANDING = "a model is significantly better"  # So it is not the best
+UNTESTED_STANDING = "not tested"  # Against any: too few images, or a value that is not known
 STANDINGS = (BEST_STANDING, NOT_WORSE, LOWER_STANDING, UNTESTED_STANDING)
 
 
@@ -42,12 +41,13 @@ class Dot:
 
     @property
     def standing(self) -> str:
-        """The result of the test against the best: one of :data:`STANDINGS`."""
-        if self.to_best is None:
+        """What the tests of the panel say: one of :data:`STANDINGS`."""
+        ranks = self.entry.ranks
+        if self.to_best is None or ranks is None:
             return BEST_STANDING
-        if self.to_best.p_value is None:
+        if ranks.untested:
             return UNTESTED_STANDING
-        return LOWER_STANDING if self.to_best.significant else NOT_WORSE
+        return NOT_WORSE if ranks.best == 1 else LOWER_STANDING
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +88,7 @@ def _dots(board: Board, name: str, datasets: Sequence[str]) -> tuple[Dot, ...]:
     if not order:
         return ()
 
-    choice = BestOf(len(ranked))
+    choice = board.choice(name, metric.name)
     best = board.tested_estimate(order[0], datasets, (metric,))
 
     def to_best(model: str) -> Difference:
@@ -162,32 +162,46 @@ def _shown_alike(board: Board, dot: Dot, best: Dot) -> bool:
 def _certain(board: Board, panel: Panel) -> Iterator[Headline]:
     best, *others = panel.dots
     question = "Is that certain?"
-    if not others or (test := others[0].to_best) is None:
+    if not others or best.entry.ranks is None:
         return
-    next_ = others[0]
-    points = "points" if board.headline.share else board.headline.unit
-    margin = f"{abs(test.value):.1f} {points}".rstrip()
+    # Those below the best that it is not significantly better than; not all are drawn.
+    rivals = best.entry.ranks.worst - 1
+    if not rivals:
+        yield Headline(question, "Yes", _lead(board, others[0], len(others)))
+        return
+    drawn = [dot for dot in others if dot.to_best is not None and not dot.to_best.significant]
+    tested = [dot for dot in drawn if dot.to_best and dot.to_best.verdict is not Verdict.NOT_TESTED]
+    if not tested and drawn:
+        why = f"{_margin(board, drawn[0])} between {best.model} and {drawn[0].model}"
+        because = f"{why}, {UNTESTED_STANDING}: {_why_untested(best, drawn[0])}"
+        yield Headline(question, "Not known", because)
+        return
+    because = _lead(board, tested[0], len(others)) if tested else ""
+    whom = f"{counted(rivals, 'model')} may be as good" if rivals > 1 or not tested else ""
+    yield Headline(question, "No, it may be chance", "; ".join(filter(None, (because, whom))))
+
+
+def _lead(board: Board, other: Dot, others: int) -> str:
+    """Say by how much the best leads another model: ``6.1 points ahead of m1, p = 0.037``."""
+    test = other.to_best
+    assert test is not None
+    margin = f"{_margin(board, other)} ahead of" if round(test.value, 1) else "the same score as"
     if test.interval is not None and test.significant:
         low, high = sorted((abs(test.interval.low), abs(test.interval.high)))
-        margin += f" ({low:.1f} to {high:.1f})"
+        margin = f"{_margin(board, other)} ({low:.1f} to {high:.1f}) ahead of"
     p = test.corrected
     p_text = ""
     if p is not None:
         p_text = ", p below 0.001" if p < 0.001 else f", p = {p:.3f}"
-        if len(others) > 1:
-            p_text += f", {PValues.MODELS.value}"
-    if next_.standing == UNTESTED_STANDING:
-        why = f"{margin} between {best.model} and {next_.model}, {UNTESTED_STANDING}"
-        yield Headline(question, "Not known", f"{why}: {_why_untested(best, next_)}")
-    elif next_.standing == LOWER_STANDING:
-        yield Headline(question, "Yes", f"{margin} ahead of {next_.model}{p_text}")
-    else:
-        rivals = sum(dot.standing == NOT_WORSE for dot in others)
-        # Models that are not tested may be as good.
-        least = "at least " if rivals + 1 >= MODELS < len(board.models) else ""
-        whom = f"; {least}{rivals} models may be as good" if rivals > 1 else ""
-        lead = f"{margin} ahead of" if round(test.value, 1) else "the same score as"
-        yield Headline(question, "No, it may be chance", f"{lead} {next_.model}{p_text}{whom}")
+        if others > 1:
+            p_text += f", {test.family.value}"
+    return f"{margin} {other.model}{p_text}"
+
+
+def _margin(board: Board, other: Dot) -> str:
+    assert other.to_best is not None
+    points = "points" if board.headline.share else board.headline.unit
+    return f"{abs(other.to_best.value):.1f} {points}".rstrip()
 
 
 def _why_untested(best: Dot, other: Dot) -> str:

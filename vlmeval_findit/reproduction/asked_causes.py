@@ -14,7 +14,7 @@ from ..benchmarks.findit import FAMILY_PROMPTS
 from ..core import counted
 from ..data import NOT_STATED, PublishedDecoding, told_values
 from ..models import ORIGINAL_TILES, TOKEN_LIMITS, Bounds, bounds_in_request
-from ..statistics import ALPHA, Difference, paired_difference
+from ..statistics import Difference, paired_difference
 from .cause_evidence import Evidence, capitalised
 from .figure_metric import ReadReplies, estimate_figure, figure_metric, read_predictions
 from .reproduction_records import Attempt, Cause, CauseLook, Setup
@@ -148,7 +148,7 @@ def _compare(evidence: Evidence, ask: Ask, name: str, asked: Asked) -> CauseLook
         return CauseLook(name, f"{asked.words}: too few answers about {pictures}")
     result = f"{asked.words} gives {change.value:+.1f} points on {pictures}"
     value = min(100.0, evidence.judgement.measured + change.value)
-    by_chance = change.p_value is None or change.p_value >= ALPHA
+    by_chance = not change.significant
     is_cause = evidence.matters(value)
     if by_chance:
         is_cause = evidence.matters(value, _GAINS_MUCH)

@@ -17,6 +17,8 @@ from .intervals import (
     WHICH_IMAGES_COUNT as WHICH_IMAGES_COUNT,
     INTERVALS_LEGEND as INTERVALS_LEGEND,
     Interval as Interval,
+    Family as Family,
+    Verdict as Verdict,
     Difference as Difference,
     share_bounds as share_bounds,
     metric_intervals as metric_intervals,
@@ -41,6 +43,11 @@ from .multiple_tests import (
     alpha_share as alpha_share,
     BestOf as BestOf,
     corrected_for_pairs as corrected_for_pairs,
+)
+
+from .rank_ranges import (
+    RankRange as RankRange,
+    rank_ranges as rank_ranges,
 )
 
 from .error_estimates import (

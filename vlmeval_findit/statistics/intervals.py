@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from enum import Enum
 from typing import NamedTuple
 
 import numpy as np
@@ -51,7 +52,7 @@ WHICH_IMAGES_COUNT = (
 INTERVALS_LEGEND = f"95 % over images; none where {TOO_FEW_IMAGES}"
 
 _ROUNDING = 1e-6  # By which sums of rounded numbers may leave a share's range
-_EQUAL = 1e-11  # Sums in another order differ in their last bits, but are equal
+EQUAL = 1e-11  # Sums in another order differ in their last bits, but are equal
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +61,25 @@ class Interval:
 
     low: float
     high: float
+
+
+class Family(Enum):
+    """Which tests share 5 %: what the p-value of a difference is corrected for, in words."""
+
+    PAIR = "of this pair alone, not corrected for other pairs"
+    MODELS = "corrected for all pairs of models of a column"
+    FORMATS = "corrected for all pairs of formats, of all models and datasets"
+    ERRORS = "corrected (Holm) for the error types of the pair"
+    CHECKPOINTS = "paired over images; 5 % hold for all pairs, looks and datasets of a training"
+
+
+class Verdict(Enum):
+    """What the test of a difference tells."""
+
+    HIGHER = "significantly higher"
+    LOWER = "significantly lower"
+    NOT_TOLD_APART = "not told apart"
+    NOT_TESTED = "not tested"
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,11 +91,26 @@ class Difference:
     # :mod:`.multiple_tests`: 95 % for all pairs, and where ``corrected`` is below 5 %
     interval: Interval | None
     p_value: float | None  # Two-sided; None, like the interval, for too few images
-    corrected: float | None  # After :func:`.correct_by_holm`
+    corrected: float | None  # For the tests of its family; the verdict is by it
+    family: Family = Family.PAIR
+
+    @classmethod
+    def untested(cls, value: float, family: Family = Family.PAIR) -> Difference:
+        """Make a difference that has no test."""
+        return cls(value, None, None, None, family)
+
+    @property
+    def verdict(self) -> Verdict:
+        """What its test tells; every sign and word about it is made of this."""
+        if self.corrected is None:
+            return Verdict.NOT_TESTED
+        if self.corrected >= ALPHA:
+            return Verdict.NOT_TOLD_APART
+        return Verdict.HIGHER if self.value > 0 else Verdict.LOWER
 
     @property
     def significant(self) -> bool:
-        return self.corrected is not None and self.corrected < ALPHA
+        return self.verdict in (Verdict.HIGHER, Verdict.LOWER)
 
 
 def share_bounds(value: float, variance: float, images: float) -> Interval | None:
@@ -217,13 +252,13 @@ def paired_difference(
     value = float(left.values[place] - right.values[place])
     pair = _pair(left, right, place)
     if not pair.effective:
-        return Difference(100 * value, None, None, None)
+        return Difference.untested(100 * value)
     error, freedom = _paired_error(pair, left, right, place)
     student = float(quantile(freedom))
     down, up = _paired_reaches_of_changes(left, right, place)
     towards_zero, beyond = (up, down) if value < 0 else (down, up)
     p_value = 1.0
-    if abs(value) >= _EQUAL:
+    if abs(value) >= EQUAL:
         # At least the p-value of as many coins that all show heads: few images cannot say more.
         least = 2.0 ** (1 - pair.images)
         if least > 0:
@@ -280,8 +315,7 @@ def _pair(left: Estimate, right: Estimate, place: int) -> _Pair:
     unseen = 0.0
     if images and left.metrics[place].share:
         value = float(left.values[place] - right.values[place])
-        # Half of it for each of the two.
-        unseen = 2 * (UNSEEN / 2 / images) ** 2 * (1 + value**2)
+        unseen = float(variance_unseen(images, value))
     return _Pair(
         variance=float(((influences[0] - influences[1]) ** 2).sum()),
         unseen=unseen,
@@ -296,14 +330,48 @@ def _paired_error(whole: _Pair, left: Estimate, right: Estimate, place: int) -> 
     if left.datasets:
         datasets = zip(left.datasets, right.datasets, strict=True)
         pairs = [_pair(of_left, of_right, place) for of_left, of_right in datasets]
+    error, freedom = paired_errors(
+        whole_variance=np.asarray(whole.variance),
+        whole_effective=np.asarray(whole.effective),
+        variances=np.array([pair.variance for pair in pairs]),
+        unseen=np.array([pair.unseen for pair in pairs]),
+        effective=np.array([pair.effective for pair in pairs]),
+    )
+    return float(error), float(freedom)
+
+
+def variance_unseen(images: Array | float, difference: Array | float) -> Array:
+    """Return the variance of a third of an image that only one of two runs finds.
+
+    ``difference`` is that of their shares, 0 to 1; half of it is for each of the two.
+    """
+    variance: Array = 2 * (UNSEEN / 2 / np.asarray(images)) ** 2 * (1 + np.asarray(difference) ** 2)
+    return variance
+
+
+def paired_errors(
+    *,
+    whole_variance: Array,
+    whole_effective: Array,
+    variances: Array,
+    unseen: Array,
+    effective: Array,
+) -> tuple[Array, Array]:
+    """Return the standard errors of differences, and their degrees of freedom.
+
+    Args:
+        whole_variance: of each difference, over all images.
+        whole_effective: number of images, after Kish.
+        variances: of each dataset, along the first axis; alone, it is the whole.
+        unseen: the variance of what is not seen, of each dataset.
+        effective: number of images of each dataset, after Kish.
+    """
     # One unseen image in all, not one in each dataset.
-    unseen = np.array([pair.unseen for pair in pairs]) / len(pairs)
-    variances = np.array([pair.variance for pair in pairs]) + unseen
-    effective = np.array([pair.effective for pair in pairs])
-    overlap = float(_overlap(np.asarray(whole.effective), effective))
-    freedom = float(total_freedom(variances, effective, overlap))
-    missed = overlap**2 * float(unseen.mean()) / len(pairs)
-    return float(np.sqrt(whole.variance + missed)), freedom
+    unseen = unseen / len(unseen)
+    overlap = _overlap(whole_effective, effective)
+    freedom = total_freedom(variances + unseen, effective, overlap)
+    missed = overlap**2 * unseen.mean(axis=0) / len(unseen)
+    return np.sqrt(whole_variance + missed), freedom
 
 
 def chance_of_lead(run: Estimate, front: Estimate, metric: str, share: float) -> float | None:

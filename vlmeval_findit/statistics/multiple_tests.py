@@ -21,14 +21,17 @@ import numpy as np
 
 from ..protocol import Array
 from .influences import Estimate
-from .intervals import ALPHA, Difference, paired_difference
+from .intervals import ALPHA, Difference, Family, paired_difference
 
 # --- several tests at once ----------------------------------------------------------------------
 
 
-def correct_by_holm(differences: Iterable[Difference]) -> list[Difference]:
-    """Correct p-values by Holm's method: smallest times n, next n - 1, never descending."""
-    corrected = list(differences)
+def correct_by_holm(differences: Iterable[Difference], family: Family) -> list[Difference]:
+    """Correct p-values by Holm's method: smallest times n, next n - 1, never descending.
+
+    ``differences`` are all tests of the family.
+    """
+    corrected = [replace(each, family=family) for each in differences]
     tested = sorted(
         (each.p_value, at) for at, each in enumerate(corrected) if each.p_value is not None
     )
@@ -95,7 +98,8 @@ def alpha_share(checkpoints: int) -> float:
     return spent_now * checkpoints / 2
 
 
-_STEP = 0.02  # Of the integral over the largest value
+# Of the integral over the largest value. So smooth a sum is exact to 1e-13 with steps of 0.1
+_STEP = 0.1
 _FARTHEST = 38.0  # Standard errors; a difference of more has a chance of 0
 _HALVINGS = 60
 _CLOSE = 1e-15  # To a chance of 1
@@ -107,6 +111,7 @@ class BestOf:
 
     count: int
     alpha_share: float = 1.0  # Of 5 %: tables that are shown together share them
+    family: Family = Family.MODELS
 
     @property
     def p_value(self) -> float:
@@ -120,9 +125,9 @@ class BestOf:
         """
         test = paired_difference(other, best, metric, level=1 - self.p_value)
         if test.p_value is None:
-            return test
+            return Difference.untested(test.value, self.family)
         corrected = corrected_for_pairs(test.p_value, self.count) / self.alpha_share
-        return replace(test, corrected=min(1.0, corrected))
+        return replace(test, corrected=min(1.0, corrected), family=self.family)
 
 
 def corrected_for_pairs(p_value: float, count: int) -> float:

@@ -88,10 +88,10 @@ function chance(p, metric) {
 }
 
 // A pair is a row of numbers; with swapped sides its differences change their sign.
-function oriented([name, left, right, difference, low, high, p]) {
-  if (!sides.flipped) return [name, left, right, difference, low, high, p];
+function oriented([name, left, right, difference, low, high, p, significant]) {
+  if (!sides.flipped) return [name, left, right, difference, low, high, p, significant];
   const turn = (value) => (value === null ? null : 0 - value);
-  return [name, right, left, turn(difference), turn(high), turn(low), p];
+  return [name, right, left, turn(difference), turn(high), turn(low), p, significant];
 }
 
 function row(header, values) {
@@ -110,11 +110,11 @@ function differenceRow(numbers) {
 
 // The difference of the first metric as a sentence.
 function differenceText(numbers, [left, right]) {
-  const [metric, , , value, low, high, p] = numbers ? oriented(numbers) : [];
+  const [metric, , , value, low, high, p, significant] = numbers ? oriented(numbers) : [];
   if (value === undefined || value === null) return "";
   if (p === null) return `${metric}: ${signed(value)}; no test: ${chance(p, metric)}.`;
   const tested = (from, to) => `95 % interval ${signed(from)} to ${signed(to)}, p ${p < 0.001 ? "" : "= "}${chance(p, metric)}`;
-  if (p >= 0.05) return `${left} and ${right} cannot be told apart by ${metric}: ${signed(value)} (${tested(low, high)}).`;
+  if (!significant) return `${left} and ${right} cannot be told apart by ${metric}: ${signed(value)} (${tested(low, high)}).`;
   return value > 0
     ? `${left} has ${signed(value)} points of ${metric} on ${right} (${tested(low, high)}).`
     : `${right} has ${signed(-value)} points of ${metric} on ${left} (${tested(-high, -low)}).`;
@@ -124,6 +124,7 @@ function showMetrics(names) {
   head("difference", ["Percent", ...names, "Difference", "95 % interval", "p"]);
   const [metrics, losses] = at("difference").tBodies;
   metrics.replaceChildren(...sides.pair.metrics.map(differenceRow));
+  at("pair-family").textContent = data.families[sides.pair.family];
   at("difference-text").textContent = differenceText(sides.pair.metrics[0], names);
   const title = make("tr", {}, make("th", { scope: "rowgroup", colSpan: 6, textContent: "Points lost by" }));
   losses.replaceChildren(...(sides.pair.losses.length ? [title] : []), ...sides.pair.losses.map(differenceRow));
