@@ -321,7 +321,7 @@ from .http.batch.services import (
     BATCH_SERVICES as BATCH_SERVICES,
 )
 
-from .http.batch.batch_services import (
+from .http.batch.batch_records import (
     BATCH_PRICE as BATCH_PRICE,
     BatchKind as BatchKind,
     BatchRequest as BatchRequest,

@@ -14,7 +14,7 @@ from typing import Annotated, Any, NamedTuple, get_args, get_type_hints
 
 from ..core import Count, Dollars, Expected, MisplacedError, Name, Number, Seconds, validate
 from ..serving import PROGRAMS
-from .http.batch.batch_services import BatchKind
+from .http.batch.batch_records import BatchKind
 from .http.providers.provider_table import PROVIDERS
 
 # Headings of the help

@@ -28,7 +28,7 @@ from ..response_verdict import object_in, read_completion
 from ..sent_images import EncodedImages, json_pieces
 from ..service_errors import error_of
 from ..spending import Budget
-from .batch_services import (
+from .batch_records import (
     BATCH_PRICE,
     BatchKind,
     BatchLine,

@@ -1,4 +1,4 @@
-"""Batch services, which answer within a day at half the price; what is known of a batch."""
+"""What is known of a batch; ``services`` are asked, and answer within a day at half the price."""
 
 from __future__ import annotations
 
