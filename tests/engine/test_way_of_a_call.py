@@ -62,5 +62,5 @@ def test_a_call_visits_few_files(tmp_path: Path) -> None:
             sys.setprofile(before)
             threading.setprofile(None)
     visited = {name for name in way.files if name.startswith(("engine/", "models/"))}
-    assert "models/http/http_endpoint.py" in visited
+    assert "models/http/asked_server.py" in visited
     assert len(visited) <= 20, sorted(visited)

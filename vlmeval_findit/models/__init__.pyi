@@ -228,7 +228,7 @@ from .http.endpoint import (
     Endpoint as Endpoint,
 )
 
-from .http.http_endpoint import (
+from .http.asked_server import (
     HttpEndpoint as HttpEndpoint,
     http_endpoints as http_endpoints,
     SharedTime as SharedTime,

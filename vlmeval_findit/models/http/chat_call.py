@@ -21,11 +21,11 @@ from ...protocol import (
 )
 from ..tiers import StatedTier, surcharge
 from ..token_limits import LIMIT_FIELDS
+from .asked_server import HttpEndpoint, is_unknown
 from .call_errors import CallError
 from .chat import ChatModel
 from .client import HttpClient
 from .completion import Completion
-from .http_endpoint import HttpEndpoint, is_unknown
 from .refused_fields import advise_on_fields
 from .reply_logprobs import refuses_logprobs, with_logprobs
 from .response_verdict import read_completion
