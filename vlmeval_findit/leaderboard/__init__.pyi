@@ -114,7 +114,7 @@ from .label_tables import (
     kinds_line as kinds_line,
 )
 
-from .label_voters import (
+from .audit_voters import (
     VotersError as VotersError,
     choose_voters as choose_voters,
 )
