@@ -292,7 +292,7 @@ SEEN_ELSEWHERE = {
     "data/custom/test_text_encodings.py": {
         "test_other_encodings_are_asked_for_and_taken": ["data import --encoding"],
     },
-    "data/published/test_importing.py": {
+    "data/published_set_readers/test_importing.py": {
         "test_numbers_of_a_set_are_asked_about_and_taken": ["data get --units", "data get --box"],
         "test_odinw_13": ["data import --set", "data import --only", "data import --partial"],
     },

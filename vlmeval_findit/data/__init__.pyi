@@ -166,12 +166,12 @@ from .custom.coco_ids import (
     read_ids as read_ids,
 )
 
-from .published.importing import (
+from .published_set_readers.importing import (
     ImportOptions as ImportOptions,
     run_import as run_import,
 )
 
-from .published.refcoco_copies import (
+from .published_set_readers.refcoco_copies import (
     read_plain_pickle as read_plain_pickle,
 )
 

@@ -152,10 +152,10 @@ _MAKERS = {
 
 
 def _read_by(module: str, function: str, *more: str) -> Callable[[Path], Sequence[PublishedPart]]:
-    """Return a function of ``published/``, which is imported when it is called."""
+    """Return a function of ``published_set_readers/``, which is imported when it is called."""
 
     def read(folder: Path) -> Sequence[PublishedPart]:
-        find = getattr(import_module(f".published.{module}", __package__), function)
+        find = getattr(import_module(f".published_set_readers.{module}", __package__), function)
         parts: Sequence[PublishedPart] = find(folder, *more)
         return parts
 
