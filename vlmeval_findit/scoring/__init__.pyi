@@ -156,7 +156,7 @@ from .scored_with import (
     other_parts as other_parts,
 )
 
-from .scorers_of_runs import (
+from .other_scorers import (
     is_present as is_present,
     other_scorer as other_scorer,
     score_again as score_again,

@@ -20,10 +20,10 @@ from ..core import Config, Name, Text, counted, read_json, row_of, validate
 from ..models import find_model
 from ..protocol import GIVEN_SOURCE, PROVIDER_KIND, DatasetVariant, Identity
 from .new_identity import DISTRIBUTION
+from .other_scorers import score_again
 from .run_score import RunScore
 from .scored_run import Run
 from .scored_with import CODE, PACKAGE_KEY
-from .scorers_of_runs import score_again
 
 PAGE = "docs/reference/errata.md"
 
