@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from graphlib import TopologicalSorter
 from importlib.util import resolve_name
 from pathlib import Path
 
@@ -81,6 +83,35 @@ def test_rooms_import_earlier_rooms_only() -> None:
             if other not in may:
                 climbing.setdefault((room, other), set()).add(path.as_posix())
     assert not climbing
+
+
+def modules_of(path: Path) -> Iterator[Path]:
+    """Yield the modules of its own room that a module imports, at its top or later, for types too.
+
+    So does a name that another function imports, as of a module that is loaded late.
+    """
+    package = ".".join((PACKAGE.name, *path.parts[:-1]))
+    for node in nodes_of(PACKAGE / path):
+        match node:
+            case ast.ImportFrom():
+                base = resolve_name("." * node.level + (node.module or ""), package)
+                names = [base, *(f"{base}.{alias.name}" for alias in node.names)]
+            case ast.Constant(value=str(value)) if re.fullmatch(r"\.+\w[\w.]*", value):
+                names = [resolve_name(value, package)]
+            case _:
+                continue
+        for name in names:
+            _, *parts = name.split(".")
+            module = Path(*parts).with_suffix(".py") if parts else path
+            if module.parts[:1] == path.parts[:1] and (PACKAGE / module).is_file():
+                yield module
+
+
+def test_no_module_of_a_room_imports_in_a_circle() -> None:
+    """Two modules that need each other are one, or their common part is a third."""
+    files = (file.relative_to(PACKAGE) for file in PACKAGE.rglob("*/*.py"))
+    imported = {file: {*modules_of(file)} - {file} for file in files}
+    TopologicalSorter(imported).prepare()  # a CycleError names the modules
 
 
 def test_every_room_says_what_it_is_for() -> None:

@@ -17,7 +17,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from ..core import Group, PluginTable, alternatives, quoted_value, suggestion
+from ..core import Group, PluginTable, alternatives, dataset_names, quoted_value, suggestion
 from ..protocol import AnyDataset, Baseline, Benchmark, DatasetNameError, DatasetVariant
 
 
@@ -133,6 +133,16 @@ def meant_names(name: str) -> list[str]:
                 benchmark.parse(begin)
                 meant.append(begin)
     return meant
+
+
+def listed_names() -> list[str]:
+    """Return the names of FindIt's datasets, as the benchmarks list them."""
+    return [name for benchmark in benchmarks() for name in benchmark.variant_names()]
+
+
+def all_datasets() -> list[str]:
+    """Return the names that ``--data`` takes: FindIt's as they are listed, and VLMEvalKit's."""
+    return [*listed_names(), *dataset_names()]
 
 
 def begins_with_prefix(text: str) -> bool:

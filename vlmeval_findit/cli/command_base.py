@@ -8,7 +8,6 @@ import shutil
 import sys
 import traceback
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from importlib import import_module
 from pathlib import Path
 from textwrap import TextWrapper
 from typing import Any, TextIO, TypeVar
@@ -219,8 +218,20 @@ def completion(names: Callable[[], Iterable[str]]) -> Completion:
     return complete
 
 
-complete_models = completion(lambda: import_module("..engine", __package__).all_models())
-complete_datasets = completion(lambda: import_module(".early_checks", __package__).all_datasets())
+def _model_names() -> Iterable[str]:
+    from ..engine import all_models  # late, as most commands complete nothing
+
+    return all_models()
+
+
+def _dataset_names() -> Iterable[str]:
+    from ..benchmarks import all_datasets
+
+    return all_datasets()
+
+
+complete_models = completion(_model_names)
+complete_datasets = completion(_dataset_names)
 
 runs_argument = click.argument("runs", metavar="RUN...", nargs=-1, required=True, type=PATH)
 """Scored prediction files, or folders of them."""

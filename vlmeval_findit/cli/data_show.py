@@ -10,7 +10,7 @@ from textwrap import fill
 
 import click
 
-from ..benchmarks import benchmark_of, benchmarks
+from ..benchmarks import benchmark_of, listed_names, parse
 from ..benchmarks.findit import BENCHMARK_DATASETS, DATASETS, FindItQuery, FindItVariant
 from ..boxes import SpaceError, reply_extent
 from ..core import as_called, suggestion
@@ -221,8 +221,7 @@ def _on_disk(name: str) -> tuple[str, str]:
 
 def _others() -> Iterator[Row]:
     """Yield the tables of the other benchmarks, plug-ins' too."""
-    variants = [each.parse(name) for each in benchmarks() for name in each.variant_names()]
-    for variant in variants:
+    for variant in map(parse, listed_names()):
         if variant.table not in DATASETS and not variant.table.endswith("_multilabel"):
             licence = SOURCES[variant.images].licence if variant.images in SOURCES else _NONE
             if variant.table in MAKERS:

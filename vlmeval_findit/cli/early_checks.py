@@ -9,7 +9,7 @@ from typing import NoReturn
 
 from ..benchmarks import (
     benchmark_of,
-    benchmarks,
+    listed_names,
     meant_names,
     parse,
     prefix_of,
@@ -85,7 +85,7 @@ def check_host_dataset(name: str) -> str | None:
     if may_have_dataset(name):
         return None
     names = {each: each for each in dataset_names()}
-    names |= {listed.removeprefix(prefix_of(listed)): listed for listed in _listed()}
+    names |= {listed.removeprefix(prefix_of(listed)): listed for listed in listed_names()}
     for table in grid_tables():
         for full_name in meant_names(table)[:1]:
             names[table] = full_name
@@ -147,15 +147,6 @@ def note_of_shared_names(names: Iterable[str]) -> str | None:
     )
 
 
-def all_datasets() -> list[str]:
-    """Return the names that ``--data`` takes: FindIt's as they are listed, and VLMEvalKit's."""
-    return [*_listed(), *dataset_names()]
-
-
-def _listed() -> list[str]:
-    return [name for benchmark in benchmarks() for name in benchmark.variant_names()]
-
-
 def check_prompts(variants: Iterable[DatasetVariant]) -> None:
     """Refuse variants that the prompt of a family (``--prompts``) does not ask for."""
     prompt = FAMILY_PROMPTS.get(os.environ.get("FINDIT_PROMPTS", ""))
@@ -180,7 +171,7 @@ def note_unknown_image_keys() -> None:
     named = {key: place for place, key in named_image_keys() if key not in of_findit}
     if not named:
         return
-    variants = [each.parse(name) for each in benchmarks() for name in each.variant_names()]
+    variants = map(parse, listed_names())
     known = sorted(of_findit | {variant.images for variant in variants})
     for key, place in named.items():
         if key not in known:

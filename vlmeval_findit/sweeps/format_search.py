@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from ..benchmarks import begins_with_prefix, benchmark_of, benchmarks, parse
+from ..benchmarks import begins_with_prefix, benchmark_of, listed_names, parse
 from ..benchmarks.findit import (
     AXIS_VALUES,
     STAGE_WINNER,
@@ -69,8 +69,8 @@ def search_target(name: str) -> AnnotationTable | DatasetVariant:
     if not begins_with_prefix(name):
         name = table_called(name)
     if name not in known and not begins_with_prefix(name):
-        listed = [name for each in benchmarks() for name in each.variant_names()]
-        raise ValueError(f"unknown dataset {name!r}{suggestion(name, [*known, *listed])}")
+        known_names = [*known, *listed_names()]
+        raise ValueError(f"unknown dataset {name!r}{suggestion(name, known_names)}")
     variant = known.get(name) or parse(name)
     if not isinstance(variant, FindItVariant):
         return variant
