@@ -33,12 +33,17 @@ SETTINGS: Mapping[str, tuple[Any, Callable[[Mapping[str, Any]], Any] | None]] = 
     "attention": ("eager", lambda it: it["attention"]),
     "min_pixels": (123_456, lambda it: it["bounds"]["min_pixels"]),
     "max_pixels": (654_321, lambda it: it["bounds"]["max_pixels"]),
-    "patches": (7, None),  # Qwen3-VL takes none: refused
+    "patches": (7, None),
     "max_new_tokens": (77, lambda it: it["max_new_tokens"]),
     "batch_size": (3, None),  # no answer depends on it
     "temperature": (0.7, lambda it: it["temperature"]),
-    "merge_adapter": (True, None),  # of an adapter
+    "merge_adapter": (True, None),
     "template": ({"add_vision_id": True}, lambda it: it["template"]),
+}
+# What the checkpoint of these tests, which is no adapter, cannot have
+REFUSED = {
+    "patches": r"patches: .* takes no patches",
+    "merge_adapter": r"merge_adapter has no effect: Qwen/\S+ is no adapter",
 }
 # What a server of ours has in its requests
 REQUESTED: Mapping[str, Callable[[Mapping[str, Any]], Any]] = {
@@ -58,8 +63,8 @@ def test_every_setting_has_a_row() -> None:
 def test_a_setting_here_is_recorded_and_in_the_key(name: str) -> None:
     value, recorded = SETTINGS[name]
     given = {name: value}
-    if name == "patches":
-        with pytest.raises(ValueError, match=r"patches: .* takes no patches"):
+    if name in REFUSED:
+        with pytest.raises(ValueError, match=REFUSED[name]):
             describe_local(VARIANT, "Qwen3-VL", "Qwen/Qwen3-VL-8B-Instruct", **given)
         return
     described = describe_local(VARIANT, "Qwen3-VL", "Qwen/Qwen3-VL-8B-Instruct", **given)
@@ -73,6 +78,10 @@ def test_a_setting_here_is_recorded_and_in_the_key(name: str) -> None:
 def test_a_setting_under_serve_is_sent_or_refused(name: str) -> None:
     value, _ = SETTINGS[name]
     entry = ModelEntry("Qwen3-VL-8B", {name: value})
+    if name == "merge_adapter":
+        with pytest.raises(ValueError, match=REFUSED[name]):
+            served_model(entry, ServeOptions("vllm"))
+        return
     if name in ("device", "attention", "batch_size"):
         with pytest.raises(ValueError, match=f"^{name} has no effect: under --serve"):
             served_model(entry, ServeOptions("vllm"))

@@ -204,10 +204,8 @@ MADE_OTHERWISE: Mapping[str, tuple[Mapping[str, Any], Mapping[str, Any]]] = {
         },
     ),
 }
-# Settings of models here that a server here decides, or that no processor of the model has
-REFUSED = {"FindItServed": {"device", "attention", "batch_size", "patches"}}
-OF_ADAPTERS = {"FindItServed": {"merge_adapter"}}
-"""Tests of adapters have one."""
+# Settings of models here that a server here decides, or that the model or its processor has not
+REFUSED = {"FindItServed": {"device", "attention", "batch_size", "patches", "merge_adapter"}}
 
 
 def known_arguments(kind: str) -> set[str]:
@@ -260,8 +258,7 @@ def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Facts]:
 @pytest.mark.parametrize("kind", MADE_OTHERWISE)
 def test_every_argument_of_a_class_has_a_row(kind: str) -> None:
     rows = {*MADE_OTHERWISE[kind][1]}
-    others = REFUSED.get(kind, set()) | OF_ADAPTERS.get(kind, set())
-    assert known_arguments(kind) == rows | others
+    assert known_arguments(kind) == rows | REFUSED.get(kind, set())
 
 
 @pytest.mark.parametrize("kind", MADE_OTHERWISE)

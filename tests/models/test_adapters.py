@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import json
 import shutil
-from functools import cache
+from collections.abc import Mapping
+from functools import cache, partial
 from pathlib import Path
 from tempfile import mkdtemp
 from typing import Any
 
 import pytest
 from adapters import train_adapter, write_adapter, write_base
+from weight_headers import write_weights
 
 from vlmeval_findit.benchmarks.findit import parse
+from vlmeval_findit.engine import Asking, deployment_of
 from vlmeval_findit.models import (
     MODELS,
     NANO,
     SHIPPED,
+    ModelEntry,
     ModelOptions,
     RunSettings,
     adapter_of,
@@ -28,6 +32,7 @@ from vlmeval_findit.models import (
     row_of_checkpoint,
 )
 from vlmeval_findit.models import adapter as adapters
+from vlmeval_findit.serving import ServeOptions
 from vlmeval_findit.sweeps import parse_sweep
 
 VARIANT = parse("FindIt_Pascal_xyxy_json")
@@ -138,6 +143,35 @@ def test_the_identity_names_the_base(merged: bool | None, tmp_path: Path) -> Non
     assert of_folder["base"] == known_revision(str(base)), "the same files under any path"
     assert "base_revision" not in of_folder
     assert of_hub["adapter_merged"] is of_folder["adapter_merged"] is (merged is not False)
+
+
+ASKED_HERE: Mapping[str, Asking] = {
+    "here": Asking(),
+    "counted": Asking(asks=False),
+    "on Ray": Asking(on_ray=True),
+    "served": Asking(serving=ServeOptions("vllm"), asks=False),
+}
+
+
+@pytest.mark.parametrize("merged", [True, False])
+@pytest.mark.parametrize("how", ASKED_HERE)
+@pytest.mark.parametrize("name", ["Qwen3-VL-8B", "base", HUB])
+def test_nothing_but_an_adapter_is_merged(
+    name: str, how: str, merged: bool, tmp_path: Path
+) -> None:
+    """A known model, a folder of a whole checkpoint, an identifier of the hub."""
+    if name == "base":
+        folder = write_base(tmp_path / "base", model_type="qwen3_vl")
+        write_weights(folder / "model.safetensors", "model.norm.weight")
+        name = str(folder)
+    checkpoint = None if name == "Qwen3-VL-8B" else name
+    who = "Qwen3-VL-8B" if checkpoint is None else "mine"
+    like = None if checkpoint is None else "Qwen3-VL"
+    entry = ModelEntry(who, {"merge_adapter": merged}, checkpoint=checkpoint, like=like)
+    deployment = deployment_of(entry, ASKED_HERE[how])
+    for look in (deployment.check, partial(deployment.describe, VARIANT)):
+        with pytest.raises(ValueError, match=r"merge_adapter has no effect: \S+ is no adapter"):
+            look()
 
 
 # --- behind vLLM ----------------------------------------------------------------------------------

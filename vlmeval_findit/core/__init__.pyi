@@ -76,6 +76,8 @@ from .text_files import (
     open_text as open_text,
     read_json as read_json,
     parse_json as parse_json,
+    stated_json as stated_json,
+    EqualKeysError as EqualKeysError,
     YamlLoader as YamlLoader,
     YamlTexts as YamlTexts,
     parse_yaml as parse_yaml,

@@ -33,6 +33,10 @@ class TextError(ValueError):
         return f"{name}{':' if self.line is None else ','} {self}"
 
 
+class EqualKeysError(TextError):
+    """An object of JSON that a user wrote has a key twice."""
+
+
 # --- text -----------------------------------------------------------------------------------------
 
 
@@ -118,6 +122,14 @@ def parse_json(text: str | bytes, *, only_numbers: bool = False, unique: bool = 
         raise TextError(f"not JSON: {error}") from None
 
 
+def stated_json(text: str | bytes) -> Any:
+    """Parse JSON that a user wrote: a flag, a variable, a file of theirs. Equal keys are refused.
+
+    Of two values for one thing the second would win in silence.
+    """
+    return parse_json(text, unique=True)
+
+
 def _refuse_constant(name: str) -> None:
     raise ValueError(f"{name} is not a number")
 
@@ -127,7 +139,7 @@ def _refuse_equal_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(values) < len(pairs):
         names = Counter(name for name, _ in pairs)
         twice, _ = names.most_common(1)[0]
-        raise TextError(f"duplicate key {quoted_value(twice)}: give each its own name")
+        raise EqualKeysError(f"duplicate key {quoted_value(twice)}: give each its own name")
     return values
 
 
@@ -137,8 +149,8 @@ _DEEPEST = 100
 _MOST_VALUES = 1_000_000  # With aliases written out: a kilobyte can stand for 10^10
 
 
-class _DepthLimit(yaml.composer.Composer):
-    """Refuses YAML that is nested too deeply."""
+class _Limited(yaml.composer.Composer):
+    """Refuses YAML that is nested too deeply, and duplicate keys."""
 
     _depth = 0
     peek_event: Any  # Of the parser
@@ -151,18 +163,18 @@ class _DepthLimit(yaml.composer.Composer):
         self._depth -= 1
         return node
 
-
-class YamlLoader(_DepthLimit, yaml.SafeLoader):
-    """Makes YAML's plain values; refuses duplicate keys."""
-
     def compose_mapping_node(self, anchor: Any) -> yaml.MappingNode:
-        node = super().compose_mapping_node(anchor)
+        node: yaml.MappingNode = super().compose_mapping_node(anchor)
         seen = set()
         for key, _ in node.value:
             if isinstance(key, yaml.ScalarNode) and key.value in seen:
                 raise _refused(f"duplicate key {plain_value(key.value)}", key.start_mark)
             seen.add(str(key.value))
         return node
+
+
+class YamlLoader(_Limited, yaml.SafeLoader):
+    """Makes YAML's plain values."""
 
     def construct_object(self, node: Any, deep: bool = False) -> Any:
         try:
@@ -175,7 +187,7 @@ class YamlLoader(_DepthLimit, yaml.SafeLoader):
             ) from None
 
 
-class YamlTexts(_DepthLimit, yaml.BaseLoader):
+class YamlTexts(_Limited, yaml.BaseLoader):
     """Leaves every scalar the text that it is: no, 007 and 1e3 are names."""
 
 

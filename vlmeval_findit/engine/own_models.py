@@ -14,6 +14,7 @@ from ..models import (
     ModelEntry,
     RunSettings,
     TimedClient,
+    adapter_of,
     check_like,
     describe_local_run,
     load_local_client,
@@ -149,8 +150,13 @@ class Local(InProcess):
     def _check_files(self) -> None:
         _, checkpoint = local_names()[self.name]
         refuse_missing(checkpoint)
+        self._refuse_loading(checkpoint)
+
+    def _refuse_loading(self, checkpoint: str) -> None:
+        """Refuse a checkpoint that this process cannot load, or not as its settings say."""
         refuse_unloadable(checkpoint)
         refuse_without_peft(checkpoint)
+        adapter_of(checkpoint, self.entry.settings.get("merge_adapter"))
 
     def key(self) -> Mapping[str, Any]:
         # The part in every key is the same for all variants.
@@ -198,8 +204,7 @@ class LocalCheckpoint(Local):
 
     def _check_files(self) -> None:
         refuse_other_checkpoint(self.entry)
-        refuse_unloadable(self.checkpoint)
-        refuse_without_peft(self.checkpoint)
+        self._refuse_loading(self.checkpoint)
 
     @property
     def arguments(self) -> Mapping[str, Any]:

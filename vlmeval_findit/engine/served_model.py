@@ -89,7 +89,7 @@ class ServedModel:
 
     @cached_property
     def adapter(self) -> Adapter | None:
-        return adapter_of(self.checkpoint)
+        return adapter_of(self.checkpoint, self.settings.merge_adapter)
 
     @property
     def program(self) -> ServerProgram:

@@ -17,11 +17,12 @@ from typing import Any
 
 from ..core import (
     EXIT_REFUSED,
+    EqualKeysError,
     TextError,
     object_or_empty,
-    parse_json,
     quoted_value,
     read_text,
+    stated_json,
     suggestion,
 )
 from ..models import row_to_run
@@ -49,14 +50,11 @@ def check_config(arguments: Sequence[str]) -> None:
     if config is None or not config.endswith(".json"):
         return
     try:
-        text = read_text(Path(config))
-        values = parse_json(text)
+        values = stated_json(read_text(Path(config)))
+    except EqualKeysError as error:
+        raise ValueError(error.message_for(config)) from None
     except (OSError, TextError):
         return
-    try:
-        parse_json(text, unique=True)
-    except TextError as error:
-        raise ValueError(error.message_for(config)) from None
     for name, entry in object_or_empty(object_or_empty(values).get("model")).items():
         try:
             _check_like(object_or_empty(entry))

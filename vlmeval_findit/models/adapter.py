@@ -12,7 +12,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from ..core import install_command, parse_json, read_text
+from ..core import install_command, no_effect, parse_json, read_text
 from .safetensors_header import read_header
 
 CONFIG = "adapter_config.json"
@@ -93,10 +93,19 @@ class Adapter:
         return flags
 
 
-def adapter_of(checkpoint: str) -> Adapter | None:
-    """Return the adapter in a folder, or None; ValueError if its settings cannot be read."""
+def adapter_of(checkpoint: str, merges: bool | None = None) -> Adapter | None:
+    """Return the adapter in a folder, or None; ValueError if its settings cannot be read.
+
+    ``merges``: whether it is merged into its base, as a user states it; a ValueError, too, if it is
+    stated of a checkpoint that is no adapter.
+    """
     path = Path(checkpoint, CONFIG)
     if not path.is_file():
+        if merges is not None:
+            why = f"{checkpoint} is no adapter (no {path})"
+            raise ValueError(
+                no_effect("merge_adapter", why, "Leave it out, or name the folder of an adapter")
+            )
         return None
     try:
         values = parse_json(read_text(path), only_numbers=True)

@@ -94,8 +94,10 @@ def base_settings(checkpoint: str, revision: str | None, merges: bool | None) ->
         checkpoint: a folder or identifier.
         revision: of the base at the hub, if the user named any.
         merges: whether the adapter is merged into its base (None: the user did not say).
+
+    Raises ValueError as :func:`.adapter_of`.
     """
-    adapter = adapter_of(checkpoint)
+    adapter = adapter_of(checkpoint, merges)
     if adapter is None:
         return {}
     of_base = known_revision(adapter.base, adapter.base_revision(revision))

@@ -19,8 +19,9 @@ from ...core import (
     Name,
     TextError,
     quoted_value,
-    read_json,
+    read_text,
     row_of,
+    stated_json,
     suggestion,
     validate,
     write_text_once,
@@ -161,7 +162,7 @@ def read_marks() -> tuple[dict[str, MarkChoice], GoodMarks] | None:
     if not path.is_file():
         return None
     try:
-        file = validate(MarksFile, read_json(path))
+        file = validate(MarksFile, stated_json(read_text(path)))
     except MisplacedError as error:
         raise BestMarkError(f"{path}: {error.below()}") from None
     except TextError as error:

@@ -11,7 +11,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from ...core import open_regular, parse_plain_json
+from ...core import open_regular, parse_plain_json, quoted_value
 from ..annotated_samples import AnnotationError
 from .text_encodings import Decoder
 
@@ -82,7 +82,8 @@ def parts(
         is_first_look: see :func:`sections`.
 
     Raises:
-        AnnotationError: it is neither, no JSON, or in another encoding; the message names the line.
+        AnnotationError: it is neither, no JSON, has a list twice, or is in another encoding; the
+            message names the line.
         OSError: it cannot be opened.
     """
     with open_regular(path) as file:
@@ -94,10 +95,14 @@ def parts(
             text.take("")
             return
         text.take("{")
+        keys = set[str]()
         while not text.takes("}"):
             key = text.value()
             if not isinstance(key, str):
                 raise text.error("a key should be a text")
+            if key in keys:
+                raise text.refusal(f"duplicate key {quoted_value(key)}: join both, or rename one")
+            keys.add(key)
             text.take(":")
             if text.takes("["):
                 yield from _parts_of_list(key, text, kinds.get(key, Any))
@@ -206,9 +211,12 @@ class _Text:
         return []
 
     def error(self, why: str, at: int | None = None) -> AnnotationError:
+        return self.refusal(f"not JSON: {why}", at)
+
+    def refusal(self, why: str, at: int | None = None) -> AnnotationError:
         end = self._at if at is None else at
         line = self._line + self._text.count("\n", 0, end)
-        return AnnotationError(f"{self._path}, line {line}: not JSON: {why}")
+        return AnnotationError(f"{self._path}, line {line}: {why}")
 
     def _skip_blanks(self) -> None:
         while True:

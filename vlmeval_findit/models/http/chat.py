@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ...boxes import SPACE_KINDS, Space, SpaceError, stated_space
-from ...core import parse_json, secret_field
+from ...core import secret_field, stated_json
 from ...protocol import (
     PROVIDER_KIND,
     USUAL_THOUGHTS,
@@ -456,7 +456,7 @@ def _started_with_bounds(row: ModelRow, variant: DatasetVariant) -> str:
 def extra_fields(text: str | None) -> dict[str, Any]:
     """Parse ``--extra-body``; ValueError unless it is a JSON object without fields of FindIt's."""
     try:
-        fields = parse_json(text or "{}", unique=True)
+        fields = stated_json(text or "{}")
     except ValueError as error:
         raise ValueError(f"--extra-body {text}: {error}") from None
     if not isinstance(fields, dict):

@@ -20,7 +20,7 @@ from ...protocol import (
     rule_of,
     split_thought,
 )
-from ..adapter import refuse_without_peft
+from ..adapter import adapter_of, refuse_without_peft
 from ..model_row import ModelRow
 from ..reply_tokens import GeneratedTokens, answer_tokens
 from ..revision import refuse_missing, refuse_unreachable
@@ -262,6 +262,7 @@ def load_local(checkpoint: str, row: ModelRow, settings: RunSettings) -> LocalRu
         raise ValueError(f"{row.name} does not run on this machine")
     for refuse in (refuse_missing, refuse_unloadable, refuse_unreachable, refuse_without_peft):
         refuse(checkpoint)
+    adapter_of(checkpoint, settings.merge_adapter)  # refuses to merge what is no adapter
     placement = choose_placement(
         this_machine(), settings.device, settings.dtype, settings.attention
     )
