@@ -15,7 +15,7 @@ from vlmeval_findit.engine import (
     api_settings,
     asked_settings,
     describe_local,
-    local_key,
+    of_answers,
     served_model,
 )
 from vlmeval_findit.models import Budget, ModelEntry, RunSettings
@@ -71,7 +71,7 @@ def test_a_setting_here_is_recorded_and_in_the_key(name: str) -> None:
     if recorded is not None:
         assert recorded(described.answering.settings) == value
     has_effect = name not in ("space", "device", "batch_size")
-    assert (name in local_key(given, described.answering)) is has_effect
+    assert (name in of_answers(given)) is has_effect
 
 
 @pytest.mark.parametrize("name", SETTINGS)
@@ -93,7 +93,7 @@ def test_a_setting_under_serve_is_sent_or_refused(name: str) -> None:
         recorded = chat.describe(VARIANT, []).answering.settings
         assert REQUESTED[name]({**recorded, "max_tokens": recorded["max_new_tokens"]}) == value
     if name != "space":
-        assert model.key()[name] == value
+        assert model.stated[name] == value
 
 
 # Unusual values of the settings of models over HTTP, and where a request has those that it has

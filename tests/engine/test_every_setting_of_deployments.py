@@ -103,7 +103,7 @@ class Seen(NamedTuple):
 def seen_of(deployment: Deployment) -> Seen:
     answering = asdict(deployment.describe(VARIANT).answering)
     recorded = [answering, deployment.describe(VARIANT).space]
-    values = (sent_to(deployment), recorded, deployment.key())
+    values = (sent_to(deployment), recorded, deployment.key(VARIANT))
     return Seen(*(json.dumps(value, sort_keys=True, default=str) for value in values))
 
 

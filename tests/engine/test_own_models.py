@@ -90,7 +90,7 @@ def test_a_model_is_known_as_under_vlmevalkits_runner(entry: ModelEntry) -> None
                 make_known(entry.name, entry.checkpoint, entry.like)
             known.check()
             described = [known.describe(variant) for variant in QUESTIONS]
-            said.append((dict(known.key()), described))
+            said.append(([dict(known.key(variant)) for variant in QUESTIONS], described))
         except ValueError as error:
             said.append(str(error))
     assert said[0] == said[1]

@@ -241,7 +241,7 @@ def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Facts]:
         if kind == "FindItLocalModel":
             return tuple(loaded[-1])
         if kind == "FindItBaseline":
-            return (vars(model)["_name"], type(model).key_settings(**arguments))
+            return (vars(model)["_name"],)
         if kind == "FindItOpenRouter":
             asked = model.service
             body = asked.model.request((text("where?"),), VARIANT, ()).body

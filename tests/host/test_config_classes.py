@@ -61,7 +61,7 @@ def test_a_setting_reaches_what_asks(kind: str, name: str) -> None:
     deployment = made(kind, **{name: given})
     assert found(deployment) == value
     if name in IN_KEYS:
-        assert deployment.key()[name] == value
+        assert deployment.key(VARIANT)[name] == value
         assert deployment.describe(VARIANT).answering.settings[name] == value
 
 

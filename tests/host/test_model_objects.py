@@ -150,7 +150,7 @@ def test_a_named_model_equals_its_object(host: SimpleNamespace) -> None:
     """VLMEvalKit passes a name first, and for its next dataset the object that it became."""
     import vlmeval.api
 
-    from vlmeval_findit.host import entry_of, key_settings
+    from vlmeval_findit.host import entry_of, stated_of
 
     api = vlmeval.api.LMDeployAPI
     maker = partial(api, model="m", api_base="http://h/v1", temperature=0, retry=3)
@@ -160,7 +160,7 @@ def test_a_named_model_equals_its_object(host: SimpleNamespace) -> None:
         assert dict(passed.arguments) == dict(named.arguments)
         assert (passed.given, passed.source) == (named.given, named.source)
         assert (passed.endpoint, passed.checkpoint) == (named.endpoint, named.checkpoint)
-        assert key_settings(passed, None) == key_settings(named, None) == {}
+        assert stated_of(passed) == stated_of(named) == {}
         assert entry(maker(temperature=1)).given == {"temperature": 1}
     finally:
         del host.config.supported_VLM["Mine"]

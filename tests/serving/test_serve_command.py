@@ -19,7 +19,7 @@ from host_runs import RUN_FINDIT, environment, predictions, replies, require_hos
 
 from vlmeval_findit.benchmarks.findit import parse
 from vlmeval_findit.cli import main
-from vlmeval_findit.engine import ServedModel, served_model
+from vlmeval_findit.engine import Asking, deployment_of, served_model
 from vlmeval_findit.models import NANO_PX, ModelEntry
 from vlmeval_findit.serving import ServeOptions
 
@@ -298,8 +298,8 @@ def test_settings_that_a_server_would_not_heed(
 def test_the_same_files_elsewhere_are_the_same_model(machine: Machine, tmp_path: Path) -> None:
     def key(checkpoint: Path) -> dict[str, Any]:
         entry = ModelEntry("Qwen3-VL", {"dtype": "float16"}, checkpoint=str(checkpoint))
-        built: ServedModel = served_model(entry, ServeOptions("vllm", 2, 2))
-        return built.key()
+        serving = Asking(serving=ServeOptions("vllm", 2, 2))
+        return dict(deployment_of(entry, serving).key(parse("FindIt_Pascal_xyxy_json")))
 
     before = key(machine.checkpoint)
     assert before.keys() == {"dtype", "checkpoint", "server"}

@@ -93,9 +93,6 @@ class FakeDeployment(Deployment):
     def check(self) -> None:
         pass
 
-    def key(self) -> Mapping[str, Any]:
-        return self.entry.settings
-
     def describe(self, variant: DatasetVariant) -> Described:
         return Described(Answering("FakeModel", settings=dict(self.entry.settings)), None)
 

@@ -8,7 +8,13 @@ import pytest
 from host_runs import require_host
 from paths import ROOT
 
-from vlmeval_findit.benchmarks.findit import HOST_CLASSES, formats, release_tables, variants
+from vlmeval_findit.benchmarks.findit import (
+    HOST_CLASSES,
+    formats,
+    parse,
+    release_tables,
+    variants,
+)
 from vlmeval_findit.boxes import BOX_KEYS, JSON_KEYS
 from vlmeval_findit.core import ConfigError
 from vlmeval_findit.engine import Asking, AtServer
@@ -134,7 +140,9 @@ def test_headers_and_limits_of_models_over_http() -> None:
     asked = replace(entry, base_url="http://a/v1,http://b/v1")
     servers = AtServer(asked, Asking(headers=["x-a: 1"]))
     servers.check()
-    assert "of-my-own" not in str(servers.key()), "it is part of no key and no journal"
+    assert "of-my-own" not in str(servers.key(parse("FindIt_Pascal_xyxy_json"))), (
+        "it is part of no key and no journal"
+    )
     for endpoint in servers.servers():
         assert endpoint.headers == {"x-a": "1", "api-key": "of-my-own"}
 

@@ -8,7 +8,7 @@ from typing import Any, get_origin
 
 import click
 
-from ..models import BatchKind, Declared, ModelOptions, declared_options
+from ..models import HEADINGS, BatchKind, Declared, ModelOptions, declared_options
 from .command_base import declare, flag_name, force_option, space_option, switch
 
 Option = Callable[[Callable[..., Any]], Callable[..., Any]]
@@ -45,14 +45,12 @@ def _click_option(name: str, row: Declared) -> Option:
 _OPTIONS = {name: _click_option(name, row) for name, row in declared_options().items()}
 """All options by their names."""
 
-_GROUPED = [row.option.heading for row in declared_options().values() if row.option.heading]
-
 MODEL_GROUPS = {
     **{
         heading: tuple(
             name for name, row in declared_options().items() if row.option.heading == heading
         )
-        for heading in dict.fromkeys(_GROUPED)
+        for heading in HEADINGS
     },
     "Every command": ("plugin", "verbose", "quiet"),
 }

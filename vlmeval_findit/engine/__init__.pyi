@@ -9,8 +9,8 @@ from .calls import (
     Call as Call,
     settings_of as settings_of,
     sample_setting as sample_setting,
-    NO_ANSWER_DEPENDS as NO_ANSWER_DEPENDS,
-    given_key as given_key,
+    NOT_IN_KEYS as NOT_IN_KEYS,
+    of_answers as of_answers,
     shared_key as shared_key,
     CellBuilder as CellBuilder,
 )
@@ -99,10 +99,8 @@ from .local_backend import (
 
 from .own_models import (
     describe_baseline as describe_baseline,
-    baseline_key as baseline_key,
     describe_local as describe_local,
     local_on_this_machine as local_on_this_machine,
-    local_key as local_key,
     BaselineClient as BaselineClient,
     Local as Local,
 )

@@ -293,33 +293,27 @@ def sample_setting(sample: int) -> dict[str, Any]:
     return {SAMPLE_SETTING: sample} if sample > 1 else {}
 
 
-# Settings that do not affect answers, or enter the key in another way
-NO_ANSWER_DEPENDS = frozenset(
+_OF_CALLS = "how calls are made, not what is asked"
+_OF_COSTS = "it ends a run, and changes no answer"
+# Settings that no key has as they are stated, and why
+NOT_IN_KEYS: Mapping[str, str] = MappingProxyType(
     {
-        "model_path",
-        "like",
-        "batch_size",
-        "device",
-        "key",
-        "retry",
-        "timeout",
-        "verbose",
-        "wait",
-        "max_usd",
-        "budget",
-        "space",
-        "headers",
+        "model_path": "the key has the checkpoint, by its content where it is a folder",
+        "like": "`made_by` has the row",
+        "space": "replies are read in it; how images are sent in it, `made_by` has",
+        "headers": "`made_by` has them, of secrets a hash",
+        "batch_size": "how many queries are answered at once",
+        "device": "where the model runs",
+        "key": "a secret of the service",
+        **dict.fromkeys(("retry", "timeout", "verbose", "wait"), _OF_CALLS),
+        **dict.fromkeys(("max_usd", "budget"), _OF_COSTS),
     }
 )
 
 
-def given_key(given: Mapping[str, Any], checkpoint: str | None) -> dict[str, Any]:
-    """Return the part of a model's settings that enters its calls' keys.
-
-    ``checkpoint``: a local model's hash of files, so that it may be moved, or identifier.
-    """
-    part = {name: value for name, value in given.items() if name not in NO_ANSWER_DEPENDS}
-    return part if checkpoint is None else {**part, "checkpoint": checkpoint}
+def of_answers(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return those of a model's settings that its calls' keys have, as they were stated."""
+    return {name: value for name, value in settings.items() if name not in NOT_IN_KEYS}
 
 
 def shared_key(cell: Cell) -> str:

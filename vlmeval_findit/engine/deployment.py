@@ -5,15 +5,16 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
-from ..models import BatchKind, Budget, ChatModel, ModelEntry, options_to
+from ..models import BatchKind, Budget, ChatModel, ModelEntry, Sampling
 from ..protocol import Answering, DatasetVariant, Described
 from ..serving import ServeOptions
 from ..storage import check_model_name
 from .backend import Backend, CallOptions, Loader
+from .calls import of_answers
 from .local_backend import LocalBackend
 from .server_state import ServerPolicy
 
@@ -44,7 +45,7 @@ class Asking:
 
 # Options, by their names in :class:`.ModelOptions`, of which several kinds have the same
 IN_WORDS = frozenset({"system", "prompt_template", "checkpoint"})
-SAMPLED = options_to("settings") - {"dtype"} | {"samples"}
+SAMPLED = frozenset(each.name for each in fields(Sampling)) | {"samples"}
 CONCURRENT = frozenset({"api_nproc", "nproc", "retry"})
 
 
@@ -102,13 +103,25 @@ class Deployment(ABC):
                     "--base-url URL"
                 )
 
-    @abstractmethod
-    def key(self) -> Mapping[str, Any]:
-        """Return what answers depend on besides messages; part of every call's key."""
+    @property
+    def stated(self) -> Mapping[str, Any]:
+        """What its user stated and answers depend on, as it was typed."""
+        return of_answers(self.entry.settings)
+
+    def key(self, variant: DatasetVariant) -> Mapping[str, Any]:
+        """Return its part in the keys of a variant's calls: what was stated, and who answers.
+
+        All else that :meth:`describe` says of who answers is in :attr:`.Identity.made_by`, with
+        which answers of a journal are compared.
+        """
+        return {**self.stated, **self.describe(variant).named}
 
     @abstractmethod
     def describe(self, variant: DatasetVariant) -> Described:
-        """Return the model and its space, as far as known before loading."""
+        """Return the model and its space, as far as known before loading.
+
+        It is the only place that says who answers: keys and identities follow from it.
+        """
 
     def on_this_machine(self, answering: Answering) -> Answering:
         """Complete ``answering`` before the first call, with what this machine and the hub know."""

@@ -20,7 +20,7 @@ from ..core import (
 from ..models import MODELS, ModelEntry, find_model, local_names, same_checkpoint
 from ..protocol import Answering, DatasetVariant, Described
 from .backend import Backend, Loader
-from .calls import given_key
+from .calls import of_answers
 from .deployment import CONCURRENT, IN_WORDS, Asking, Deployment, InProcess, at_its_place
 from .over_http import AtOpenRouter, AtProvider, AtServer, InBatches, refuse_headers
 from .own_models import Local, LocalBaseline, LocalCheckpoint
@@ -46,10 +46,11 @@ class InVLMEvalKit(InProcess):
             _refuse_unknown(self.name)
         refuse_headers(self.entry)
 
-    def key(self) -> Mapping[str, Any]:
+    @property
+    def stated(self) -> Mapping[str, Any]:
         prompt = self.entry.prompt
         words = {} if prompt is None or prompt.system is None else {"system_prompt": prompt.system}
-        return given_key({**self.entry.settings, **words}, None)
+        return of_answers({**self.entry.settings, **words})
 
     def describe(self, variant: DatasetVariant) -> Described:
         row = find_model(self.name)
@@ -111,8 +112,9 @@ class OnRay(InProcess):
     def check_options(self) -> None:
         self.without.check_options()
 
-    def key(self) -> Mapping[str, Any]:
-        return self.without.key()
+    @property
+    def stated(self) -> Mapping[str, Any]:
+        return self.without.stated
 
     def describe(self, variant: DatasetVariant) -> Described:
         return self.without.describe(variant)

@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from ..core import Config, Count, Dollars, Number, Seconds, Whole, no_effect, validate
+from ..core import Count, Dollars, Seconds, Whole, no_effect, validate
 from ..models import (
+    LIMIT_SETTING,
     LOCAL_SETTINGS,
     OPENROUTER,
     AddressFile,
@@ -21,6 +22,7 @@ from ..models import (
     Endpoints,
     ModelEntry,
     PricesField,
+    Sampling,
     chat_model,
     find_provider,
     header_lines,
@@ -28,10 +30,10 @@ from ..models import (
     identifying_servers,
     joined_headers,
     make_endpoints,
-    model_key,
     options_to,
     provider_endpoints,
     recorded_headers,
+    sampling_of,
     server_headers,
     token_limit,
     urls_of,
@@ -40,7 +42,6 @@ from ..models import (
 from ..protocol import DatasetVariant, Described
 from .backend import Backend
 from .batch_backend import BatchBackend
-from .calls import given_key
 from .deployment import CONCURRENT, IN_WORDS, SAMPLED, Deployment, at_its_place, naming_model
 from .server_state import policy_of
 
@@ -143,9 +144,9 @@ class AtServer(OverHttp):
     def _that_may_state_costs(self, servers: Endpoints) -> Sequence[Any]:
         return identifying_servers(servers)
 
-    def key(self) -> Mapping[str, Any]:
-        entry = self.entry
-        return model_key(entry.name, entry.provider, entry.served, entry.settings)
+    @property
+    def stated(self) -> Mapping[str, Any]:
+        return self.entry.settings  # All are fields of requests
 
     def describe(self, variant: DatasetVariant) -> Described:
         with naming_model(self.entry):
@@ -277,8 +278,8 @@ class InBatches(AtServer):
 
 
 @dataclass(frozen=True, slots=True)
-class ApiSettings(Config):
-    """Settings of a model at OpenRouter."""
+class ApiSettings(Sampling):
+    """Settings of a model at OpenRouter; how replies are drawn, None: as the row says."""
 
     called: ClassVar[str] = "setting"
     retry: Whole = 6  # attempts a call at most
@@ -286,7 +287,6 @@ class ApiSettings(Config):
     max_usd: Dollars | None = None  # spending limit
     budget: Budget | None = None  # shared by several models, in place of max_usd
     max_new_tokens: Count | None = None  # None: the row's limit, else the variant's
-    temperature: Number | None = None  # None: the row's
     prices: PricesField | None = None  # US dollars a million tokens; None: the model table's
 
 
@@ -301,8 +301,8 @@ def api_settings(given: Mapping[str, Any]) -> ApiSettings:
 
 def asked_settings(api: ApiSettings) -> dict[str, Any]:
     """Return the settings that decide what is asked: those of a :class:`.ModelEntry`."""
-    asked = {"temperature": api.temperature, "max_new_tokens": api.max_new_tokens}
-    return {name: value for name, value in asked.items() if value is not None}
+    limit = {} if api.max_new_tokens is None else {LIMIT_SETTING: api.max_new_tokens}
+    return {**sampling_of(api), **limit}
 
 
 def api_chat(model: str, api: ApiSettings, space: Any = None) -> ChatModel:
@@ -337,7 +337,11 @@ def api_service(model: str, api: ApiSettings, space: Any = None) -> HttpService:
 
 
 # Settings of a model at OpenRouter that are no fields of its requests
-_OF_CALLS = ("retry", "timeout", "max_usd", "budget", "prices")
+_OF_CALLS = tuple(
+    each.name
+    for each in fields(ApiSettings)
+    if each.name not in (LIMIT_SETTING, *(field.name for field in fields(Sampling)))
+)
 
 
 class AtOpenRouter(OverHttp):
@@ -375,9 +379,6 @@ class AtOpenRouter(OverHttp):
     def check(self) -> None:
         super().check()
         self._there.check()
-
-    def key(self) -> Mapping[str, Any]:
-        return given_key(self.entry.settings, None)
 
     def describe(self, variant: DatasetVariant) -> Described:
         return self._there.describe(variant)

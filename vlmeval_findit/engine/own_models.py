@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from ..benchmarks import baseline_for, baseline_named, benchmarks
-from ..core import alternatives, may_have_model
+from ..benchmarks import baseline_for
+from ..core import alternatives, may_have_model, no_effect
 from ..models import (
     ModelEntry,
     RunSettings,
@@ -33,7 +32,7 @@ from ..models import (
 from ..protocol import Answering, Batch, CallResult, DatasetVariant, Described, settings_from
 from ..serving import visible_gpus
 from .backend import Loader
-from .calls import given_key
+from .calls import of_answers
 from .deployment import IN_WORDS, SAMPLED, InProcess, at_its_place
 from .over_http import refuse_headers
 
@@ -43,13 +42,8 @@ from .over_http import refuse_headers
 def describe_baseline(variant: DatasetVariant, baseline: str = "FullImage") -> Described:
     """Describe a run of a baseline; ValueError if it cannot answer the variant."""
     row = baseline_for(baseline, variant)
-    settings = {"baseline": row.answer.__name__}
-    return Described(Answering("FindItBaseline", settings=settings), row.space, row.space)
-
-
-def baseline_key(baseline: str = "FullImage") -> dict[str, Any]:
-    """Return the part of a baseline in every call's key."""
-    return {"baseline": baseline_named(baseline).answer.__name__}
+    who = {"baseline": row.answer.__name__}
+    return Described(Answering("FindItBaseline", settings=who), row.space, row.space, who)
 
 
 def describe_local(
@@ -71,14 +65,6 @@ def local_on_this_machine(answering: Answering, **arguments: Any) -> Answering:
     settings = with_one_limit(arguments).items()
     given = {k: v for k, v in settings if k in RunSettings.__dataclass_fields__}
     return on_this_machine(answering, run_settings(given))
-
-
-def local_key(given: Mapping[str, Any], answering: Answering) -> dict[str, Any]:
-    """Return the part of a model on this machine in every call's key.
-
-    Its checkpoint is known by its content; ``given`` are the user's settings.
-    """
-    return given_key(given, answering.revision or answering.checkpoint)
 
 
 # --- who answers ----------------------------------------------------------------------------------
@@ -117,11 +103,12 @@ class LocalBaseline(InProcess):
         entry = self.entry
         refuse_headers(entry)
         with at_its_place(entry, f"settings of {self.name}: "):
-            given = {**entry.settings, **entry.resources}
-            inspect.signature(baseline_key).bind_partial(**given)
+            for name in (*entry.settings, *entry.resources):
+                raise ValueError(no_effect(name, "a baseline has none"))
 
-    def key(self) -> Mapping[str, Any]:
-        return baseline_key(self.name)
+    @property
+    def stated(self) -> Mapping[str, Any]:
+        return {}
 
     def describe(self, variant: DatasetVariant) -> Described:
         return describe_baseline(variant, self.name)
@@ -146,6 +133,7 @@ class Local(InProcess):
         refuse_headers(self.entry)
         with at_its_place(self.entry, f"settings of {self.name}: "):
             _run_settings({**self.entry.settings, **self.entry.resources})
+            _refuse_answers_of(self.entry.resources)
 
     def _check_files(self) -> None:
         _, checkpoint = local_names()[self.name]
@@ -158,11 +146,9 @@ class Local(InProcess):
         refuse_without_peft(checkpoint)
         adapter_of(checkpoint, self.entry.settings.get("merge_adapter"))
 
-    def key(self) -> Mapping[str, Any]:
-        # The part in every key is the same for all variants.
-        benchmark = benchmarks()[0]
-        variant = benchmark.parse(benchmark.variant_names()[0])
-        return local_key(self._settings, self.describe(variant).answering)
+    @property
+    def stated(self) -> Mapping[str, Any]:
+        return of_answers(self._settings)
 
     def describe(self, variant: DatasetVariant) -> Described:
         return describe_local(variant, **self.arguments)
@@ -241,6 +227,15 @@ def refuse_device(entry: ModelEntry) -> None:
         if count <= int(number or 0):
             here = [f"cuda:{place}" for place in range(count)] or ["cpu"]
             raise ValueError(f"--device {device}: not here; type --device {alternatives(here)}")
+
+
+def _refuse_answers_of(resources: Mapping[str, Any]) -> None:
+    """Refuse resources on which answers depend: no run records them."""
+    for name in resources.keys() - options_to("resources"):
+        raise ValueError(
+            f"{name} stands in `resources`, which no run records, and answers depend on it. Write "
+            "it in `settings`"
+        )
 
 
 def _run_settings(arguments: Mapping[str, Any]) -> RunSettings:

@@ -42,6 +42,7 @@ from ..models import (
     report_of_log,
     revision_of,
     row_of_checkpoint,
+    sampling_of,
     space_or_variable,
     space_within,
     stated_bounds,
@@ -61,7 +62,7 @@ from ..serving import (
     start_servers,
 )
 from .backend import CallOptions
-from .calls import given_key
+from .calls import of_answers
 from .deployment import at_its_place, naming_model
 from .over_http import OverHttp
 from .own_models import refuse_other_checkpoint
@@ -127,8 +128,7 @@ class ServedModel:
                 f"--serve {program.name}: it takes no {name}, which {NEEDED_FIELDS[name]}. "
                 f"{_type_another(name)}"
             )
-        if settings.temperature is not None:
-            sent["temperature"] = settings.temperature
+        sent |= sampling_of(settings)
         served_name = program.served_name(self.name, self.checkpoint, settings.revision)
         limit = settings.max_new_tokens
         row = None if self.row is ANY_CHECKPOINT else self.row.name
@@ -194,7 +194,8 @@ class ServedModel:
         who: Any = {"checkpoint": checkpoint, "server": self.program.described}
         revision = known_revision(checkpoint, asked.revision)
         answering = replace(answering, **who, revision=revision, settings=settings)
-        return described._replace(answering=answering)
+        named = {"checkpoint": revision or checkpoint, "server": self.serving.program}
+        return described._replace(answering=answering, named=named)
 
     def on_this_machine(self, answering: Answering) -> Answering:
         """Add the commit from the hub, if its client is installed."""
@@ -207,10 +208,11 @@ class ServedModel:
         known_there = _revision_at_hub(self.checkpoint, self.settings.revision)
         return replace(answering, revision=known_there)
 
-    def key(self) -> dict[str, Any]:
+    @property
+    def stated(self) -> Mapping[str, Any]:
+        """The settings that were stated and answers depend on."""
         values = {name: value for name, value in asdict(self.settings).items() if value}
-        revision = known_revision(self.checkpoint, self.settings.revision)
-        return {**given_key(values, revision or self.checkpoint), "server": self.serving.program}
+        return of_answers(values)
 
     def started(self, log_folder: Path) -> Callable[[], list[Endpoint]]:
         """Start its servers if needed; return a function that lists the servers that answer."""
@@ -343,8 +345,9 @@ class Served(OverHttp):
             )
         refuse_missing(checkpoint)
 
-    def key(self) -> Mapping[str, Any]:
-        return self.model.key()
+    @property
+    def stated(self) -> Mapping[str, Any]:
+        return self.model.stated
 
     def describe(self, variant: DatasetVariant) -> Described:
         return self.model.describe(variant)

@@ -39,7 +39,7 @@ from .model_descriptions import (
     with_system as with_system,
     entry_of as entry_of,
     entry_of_object as entry_of_object,
-    key_settings as key_settings,
+    stated_of as stated_of,
 )
 
 from .model_objects import (

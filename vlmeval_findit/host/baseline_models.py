@@ -9,7 +9,7 @@ from typing import Any
 from vlmeval.vlm.base import BaseModel
 
 from ..benchmarks import baseline_for, baseline_named, baselines, parse, resembles_dataset_name
-from ..engine import BaselineClient, baseline_key, describe_baseline
+from ..engine import BaselineClient, describe_baseline
 from ..models import HostMessage, from_host_message
 from ..protocol import CallResult, DatasetVariant, Described, ModelClient, text_of_failure
 from ..storage import record_text
@@ -47,11 +47,6 @@ class FindItBaseline(FindItModel):
     def describe(cls, variant: DatasetVariant, baseline: str = "FullImage") -> Described:
         """Describe a run with the constructor's arguments."""
         return describe_baseline(variant, baseline)
-
-    @classmethod
-    def key_settings(cls, baseline: str = "FullImage") -> dict[str, Any]:
-        """Return the constructor's arguments that are part of every call's key."""
-        return baseline_key(baseline)
 
     def client(self) -> ModelClient:
         return BaselineClient(self._name)

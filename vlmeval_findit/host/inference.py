@@ -218,7 +218,7 @@ def prepare_run(
     deployment = (deployment or asked(model)).in_space(dataset.settings.space)
     entry = deployment.entry
     described_run = deployment.describe(dataset.loaded.variant)
-    cell = dataset.cell(model, deployment.key(), entry.prompt)
+    cell = dataset.cell(model, deployment.key(dataset.loaded.variant), entry.prompt)
     cell = replace(cell, logprobs=wants_logprobs())
     if cell.logprobs:
         with_logprobs(entry.settings)

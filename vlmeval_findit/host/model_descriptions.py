@@ -11,7 +11,7 @@ from typing import Any
 
 from ..boxes import SpaceError
 from ..core import file_sha256, sha256_of
-from ..engine import given_key, local_key
+from ..engine import of_answers
 from ..models import ModelRow, find_model, known_revision, space_or_variable
 from ..protocol import Answering, CustomPrompt, DatasetVariant, Described
 from .model_objects import (
@@ -210,14 +210,9 @@ def on_this_machine(entry: Entry, answering: Answering) -> Answering:
     return answering if complete is None else complete(answering, **entry.arguments)
 
 
-def key_settings(entry: Entry, answering: Answering) -> dict[str, Any]:
-    """Return the part of an entry in every call's key; a checkpoint is known by its content."""
-    of_class = getattr(entry.cls, "key_settings", None)
-    if of_class is not None:
-        return dict(of_class(**entry.arguments))
-    given = _plain(entry.given)
-    is_local = entry.is_findit and answering.runs_here
-    return local_key(given, answering) if is_local else given_key(given, None)
+def stated_of(entry: Entry) -> dict[str, Any]:
+    """Return the arguments of a user's on which answers of an entry depend."""
+    return of_answers(_plain(entry.given))
 
 
 # --- classes of VLMEvalKit ------------------------------------------------------------------------

@@ -15,7 +15,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from ..core import is_secret_name, remember_secrets
-from ..engine import NO_ANSWER_DEPENDS
+from ..engine import NOT_IN_KEYS
 from ..models import Endpoint
 from .plain_values import is_stable, json_value_of
 
@@ -31,7 +31,7 @@ CHECKPOINTS = ("model_path", "model", "model_name", "model_id", "path")
 WITHOUT_EFFECT = frozenset(
     {"fail_msg", "old_timeout", "dump_image_func", "is_api", "logger"}
     | set(ADDRESSES)
-    | (NO_ANSWER_DEPENDS - {"model_path"})
+    | (NOT_IN_KEYS.keys() - {"model_path"})
 )
 """Attributes on which no answer depends, and addresses, which are recorded as addresses."""
 

@@ -11,7 +11,6 @@ from functools import partial
 from importlib.util import find_spec
 from typing import Any
 
-from ..benchmarks import benchmarks
 from ..core import suggestion
 from ..engine import (
     Backend,
@@ -28,9 +27,9 @@ from .model_descriptions import (
     Entry,
     described,
     entry_of,
-    key_settings,
     on_this_machine,
     refuse_unknown_bounds,
+    stated_of,
     with_space,
     with_system,
 )
@@ -78,14 +77,9 @@ class VLMEvalKitModel(InVLMEvalKit):
         made = with_space(entry_of(entry.name, entry.settings), space)
         return with_system(made, entry.prompt)
 
-    def key(self) -> Mapping[str, Any]:
-        made = self.made
-        if hasattr(made.cls, "key_settings"):
-            return key_settings(made, Answering())
-        # The part in every key is the same for all variants.
-        benchmark = benchmarks()[0]
-        variant = benchmark.parse(benchmark.variant_names()[0])
-        return key_settings(made, described(self.name, made, variant).answering)
+    @property
+    def stated(self) -> Mapping[str, Any]:
+        return stated_of(self.made)
 
     def describe(self, variant: DatasetVariant) -> Described:
         made = self.made

@@ -27,7 +27,13 @@ from .model_row import (
     row_problem as row_problem,
 )
 
+from .shared_settings import (
+    Sampling as Sampling,
+    sampling_of as sampling_of,
+)
+
 from .stated_options import (
+    HEADINGS as HEADINGS,
     Declared as Declared,
     declared_options as declared_options,
     options_to as options_to,
@@ -162,6 +168,7 @@ from .reply_tokens import (
 )
 
 from .token_limits import (
+    LIMIT_SETTING as LIMIT_SETTING,
     TOKEN_LIMITS as TOKEN_LIMITS,
     token_limit as token_limit,
     with_one_limit as with_one_limit,
@@ -172,7 +179,6 @@ from .http.chat import (
     ChatModel as ChatModel,
     once_a_variant as once_a_variant,
     chat_model as chat_model,
-    model_key as model_key,
     server_name as server_name,
     server_space as server_space,
     unknown_bounds as unknown_bounds,

@@ -16,38 +16,23 @@ from ..core import Count, Dollars, Expected, MisplacedError, Name, Number, Secon
 from ..serving import PROGRAMS
 from .http.batch.batch_records import BatchKind
 from .http.providers.provider_table import PROVIDERS
+from .shared_settings import (
+    COST,
+    MACHINE,
+    SERVICES,
+    THE_MODEL,
+    OnThisMachine,
+    Option,
+    Sampling,
+)
 
-# Headings of the help
-THE_MODEL = "The model"
-SERVICES = "Servers and providers"
-MACHINE = "This machine or cluster"
-COST = "Cost"
-
-
-@dataclass(frozen=True, slots=True)
-class Option:
-    """How an option is shown, and where its value goes.
-
-    ``to`` is the record that takes it, and its field there if that has another name:
-    ``calls.threads``. Records are ``entry``, ``settings`` and ``resources`` of a model, ``serve``,
-    ``calls``, ``sweep`` and ``asking``; without one, who reads the option says what it does.
-    """
-
-    text: str  # of the help
-    heading: str = ""
-    metavar: str | None = None
-    to: str = ""
-    of_some: bool = False  # only commands that name it have it
-    choices: tuple[str, ...] = ()
-
-    @property
-    def place(self) -> str:
-        return self.to.partition(".")[0]
+# In the order of the help
+HEADINGS = (THE_MODEL, SERVICES, MACHINE, COST)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StatedOptions:
-    """What ``run``, ``search``, ``sweep``, ``probe`` and ``reproduce`` share; None: not set."""
+@dataclass(frozen=True, kw_only=True)
+class _Asked:
+    """What is asked of a model; it goes first in the help."""
 
     like: Annotated[
         Name | None,
@@ -67,6 +52,12 @@ class StatedOptions:
             "entry",
         ),
     ] = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StatedOptions(OnThisMachine, Sampling, _Asked):
+    """What ``run``, ``search``, ``sweep``, ``probe`` and ``reproduce`` share; None: not set."""
+
     base_url: Annotated[
         Name | None,
         Option(
@@ -104,22 +95,6 @@ class StatedOptions:
     extra_body: Annotated[str | None, Option("More fields of every request.", SERVICES, "JSON")] = (
         None
     )
-    temperature: Annotated[
-        Number | None,
-        Option("Sample the replies at this temperature, else greedy.", THE_MODEL, "T", "settings"),
-    ] = None
-    batch_size: Annotated[
-        Count | None,
-        Option("Most queries at once on this machine.", MACHINE, "N", "resources"),
-    ] = None
-    dtype: Annotated[
-        Name | None,
-        Option("Type of the weights on this machine: bfloat16 …", MACHINE, "NAME", "settings"),
-    ] = None
-    device: Annotated[
-        Name | None,
-        Option("Device of the model on this machine: cuda:1, cpu …", MACHINE, "NAME", "resources"),
-    ] = None
     serve: Annotated[
         str | None,
         Option(

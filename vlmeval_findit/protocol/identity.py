@@ -11,6 +11,7 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from ..core import Config, Text, Values, YesNo, plain_value
@@ -30,12 +31,14 @@ HEADERS_KEY = "headers"  # Key in :attr:`Identity.made_by`
 SETTING = "setting "  # Prefix of keys in :meth:`Identity.compared`
 HEADER = "header "  # Prefix of keys in :meth:`Identity.compared`
 ATTRIBUTE = "attribute "  # Prefix of keys in :meth:`Identity.compared`
+BASE_REVISION = "base_revision"  # Setting of an adapter over a model of the hub
+_NO_REVISION = (None, "unknown")  # The hub did not say it
 # Settings that runs of 1.0 recorded, and on which no answer depends
 WITHOUT_EFFECT = ("retry", "timeout", "verbose", "wait")
 # Settings of which :attr:`Identity.made_by` has the effect elsewhere, or a call's key has it
 _NOT_OF_ANSWERS = (
     *WITHOUT_EFFECT,
-    *("dtype", "attention", "engine", "base_revision"),  # Some are known before the first call only
+    *("dtype", "attention", "engine", BASE_REVISION),  # Some are known before the first call only
     *("images", "reply_schema", "response_format", SAMPLE_SETTING),
 )
 
@@ -114,6 +117,8 @@ class Described(NamedTuple):
     space: Mapping[str, Any] | None
     # What would be its space if the user stated none; None: not known
     known: Mapping[str, Any] | None = None
+    # What the keys of its calls have of it; the rest is in :attr:`Identity.made_by`
+    named: Mapping[str, Any] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,6 +169,9 @@ class Identity(Config):
         if who.attributes:
             shown = json.dumps(who.attributes, sort_keys=True, default=str)
             values["attributes"] = hashlib.sha256(shown.encode()).hexdigest()[:12]
+        # Of a hub's checkpoint known before the first call only: what follows it is not in the key
+        revisions = {"revision": who.revision, BASE_REVISION: who.settings.get(BASE_REVISION)}
+        values |= {name: value for name, value in revisions.items() if value not in _NO_REVISION}
         if who.headers is not None:
             values[HEADERS_KEY] = dict(who.headers)
         if who.kind is not None and not who.in_vlmevalkit:  # Else keys have all arguments

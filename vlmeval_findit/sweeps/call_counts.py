@@ -282,7 +282,7 @@ def sweep_groups(sweep: Sweep, deployments: Iterable[Deployment]) -> list[CallGr
     def group(deployment: Deployment) -> CallGroup:
         entry = deployment.entry
         variants = all_variants(sweep, entry.name)
-        cells = tuple(cells_to_ask(sweep, entry, variants, tables, deployment.key()))
+        cells = tuple(cells_to_ask(sweep, deployment, variants, tables))
         chat = deployment.chat
         of_price = share
         if chat is not None and chat.prices is not None:

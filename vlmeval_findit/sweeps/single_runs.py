@@ -98,7 +98,7 @@ def _output(runs: SingleRuns, deployment: Deployment, tables: CellBuilder, name:
         deployment.name,
         variant,
         runs.limit,
-        deployment.key(),
+        deployment.key(variant),
         logprobs=runs.logprobs,
         prompt=deployment.entry.prompt,
     )

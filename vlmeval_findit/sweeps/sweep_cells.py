@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import product
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,7 +12,7 @@ from ..benchmarks import benchmark_of
 from ..benchmarks.findit import AnnotationTable, FindItVariant, FormatAxes, Views, formats
 from ..benchmarks.findit import variants as cells_of
 from ..core import Checked, Config, Count, Dollars, MisplacedError, YesNo
-from ..engine import CallOptions, Cell, CellBuilder
+from ..engine import CallOptions, Cell, CellBuilder, Deployment
 from ..models import BatchKind, ModelEntry, refuse_same_names
 from ..protocol import Better, DatasetVariant, PictureSample, Settings, settings_from
 from ..serving import ServeOptions
@@ -84,19 +83,20 @@ def all_variants(sweep: Sweep, model: str) -> list[DatasetVariant]:
 
 def cells_to_ask(
     sweep: Sweep,
-    entry: ModelEntry,
+    deployment: Deployment,
     variants: Iterable[DatasetVariant],
     tables: CellBuilder,
-    given: Any,
 ) -> Iterator[Cell]:
-    """Yield a model's cells, every sample of some variants; ``given`` settings enter its keys."""
+    """Yield a model's cells: every sample of some variants."""
     options: Any = {
         "logprobs": sweep.logprobs,
-        "prompt": entry.prompt,
+        "prompt": deployment.entry.prompt,
         "pictures": sweep.pictures,
     }
-    for variant, sample in product(variants, range(1, sweep.samples + 1)):
-        yield tables.cell(entry.name, variant, sweep.limit, given, sample=sample, **options)
+    for variant in variants:
+        asked = deployment.name, variant, sweep.limit, deployment.key(variant)
+        for sample in range(1, sweep.samples + 1):
+            yield tables.cell(*asked, sample=sample, **options)
 
 
 def scoring_settings(sweep: Sweep, entry: ModelEntry) -> Settings:

@@ -91,7 +91,7 @@ def _stages(
             done.update(racing.front if racing else ())
             variants = stage_variants(sweep, name, stage, winner)
             new = [variant for variant in variants if variant not in done]
-            cells = cells_to_ask(sweep, deployment.entry, new, tables, deployment.key())
+            cells = cells_to_ask(sweep, deployment, new, tables)
             prepared.append((deployment, _prepare(sweep, deployment, cells)))
         for _, outputs in prepared:
             for output in outputs:
@@ -146,7 +146,7 @@ def _check_later_stages(
     """Refuse what a later stage would be refused for, whichever format wins the first."""
     settings = scoring_settings(sweep, deployment.entry)
     later = dict.fromkeys(chain.from_iterable(cells_by_stage(sweep)[1:]))
-    for cell in cells_to_ask(sweep, deployment.entry, later, tables, deployment.key()):
+    for cell in cells_to_ask(sweep, deployment, later, tables):
         check_cell(sweep.work_dir, cell, settings, deployment)
         if engine.journal.size or is_begun(path_of(sweep.work_dir, cell)):
             output = prepare_cell(sweep.work_dir, cell, settings, deployment)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ...boxes import SPACE_KINDS, Space, SpaceError, stated_space
@@ -66,6 +66,8 @@ class ChatModel:
     by_variant: Callable[[DatasetVariant], Mapping[str, Any]] | None = None  # further fields
     removed: frozenset[str] = frozenset()  # fields that are not sent, though FindIt would
     thoughts: ThoughtRule = USUAL_THOUGHTS  # how its thoughts are marked
+    # What the keys of its calls have of it
+    named: Mapping[str, str] = field(default_factory=dict)
     started: str = ""  # the program that FindIt started to serve it; empty: others' servers
     # Its space by variant if the user stated none; it raises SpaceError if that is not known
     known: Callable[[DatasetVariant], Space] | None = None
@@ -226,7 +228,8 @@ class ChatModel:
             endpoint=", ".join(sorted({server.name for server in servers})) or None,
             settings=settings,
         )
-        return Described(answering, self._recorded_space(variant), self._known_space(variant))
+        spaces = self._recorded_space(variant), self._known_space(variant)
+        return Described(answering, *spaces, self.named)
 
     def _known_space(self, variant: DatasetVariant) -> dict[str, Any] | None:
         """Return what its row says of its space, as far as the server's bounds are known."""
@@ -347,6 +350,7 @@ def chat_model(
     return ChatModel(
         name=name,
         served=service_name,
+        named=_named(provider, served, service_name),
         row=known,
         thoughts=known.thoughts if known is not None else USUAL_THOUGHTS,
         space=once_a_variant(rule),
@@ -367,19 +371,17 @@ def _reasoning_fields(provider: Provider, facts: ApiFacts) -> dict[str, Any]:
     return {"reasoning_effort": (facts.reasoning or {}).get("effort")}
 
 
-def model_key(
-    name: str, provider: str | None, served: str | None, fields: Mapping[str, Any]
-) -> dict[str, Any]:
-    """Return what the key of a call has of its model; ValueError if no name for it is known.
+def _named(provider: str | None, served: str | None, name: str) -> Mapping[str, str]:
+    """Return what the key of a call has of a model that a service knows by a name.
 
-    Another server program may answer otherwise with the same weights. Through OpenRouter, a model
-    without ``served`` is ``fields`` alone.
+    Another server program may answer otherwise with the same weights. Through OpenRouter, keys of a
+    model without ``served`` have had nothing of it, so they go on so.
     """
     if provider is None:
-        return {**fields, "served": served or name}
+        return {"served": name}
     if provider == OPENROUTER and not served:
-        return dict(fields)
-    return {**fields, "served": provider_name(provider, name, served), "provider": provider}
+        return {}
+    return {"served": name, "provider": provider}
 
 
 def provider_name(provider: str, name: str, served: str | None) -> str:

@@ -9,13 +9,12 @@ from typing import Any, ClassVar
 
 from ...boxes import Space, SpaceError, stated_space
 from ...core import (
-    Config,
     Count,
     Name,
-    Number,
     Values,
     YesNo,
     install_command,
+    no_effect,
     suggestion,
     validate,
 )
@@ -23,37 +22,43 @@ from ...protocol import Answering, DatasetVariant, Described
 from ..adapter import adapter_of, refuse_without_peft
 from ..model_row import SPACE_WITHOUT_BOXES, LocalFamily, ModelRow, space_within
 from ..revision import base_settings, known_revision
+from ..shared_settings import OnThisMachine, Sampling, sampling_of
 from ..token_limits import with_one_limit
 from .layout import Bounds
 from .machine import choose_placement, this_machine
 
 
 @dataclass(frozen=True, slots=True)
-class RunSettings(Config):
+class RunSettings(OnThisMachine, Sampling):
     """User settings of a run; None: decided by the row, the checkpoint or the machine."""
 
     called: ClassVar[str] = "setting"
     revision: Name | None = None
     space: str | Mapping[str, Any] | None = None  # if not the row's
-    device: Name | None = None
-    dtype: Name | None = None
     attention: Name | None = None
     min_pixels: Count | None = None  # this and the next two: of an image (bounds.Bounds)
     max_pixels: Count | None = None
     patches: Count | None = None
     max_new_tokens: Count | None = None
-    batch_size: Count | None = None  # most queries at once
-    temperature: Number | None = None  # of sampling; None or 0: greedy
     merge_adapter: YesNo | None = None  # into its base; None: yes
     template: Values = field(default_factory=dict)  # chat template switches
 
 
 def run_settings(given: Mapping[str, Any]) -> RunSettings:
-    """Read the settings of a run, the token limit by any of its names.
+    """Read the settings of a run here, the token limit by any of its names.
 
-    Raises ValueError for an unknown setting or an invalid value.
+    Raises ValueError for an unknown setting, an invalid value, or what replies are not drawn by.
     """
-    return validate(RunSettings, with_one_limit(given))
+    settings = validate(RunSettings, with_one_limit(given))
+    for name in sampling_of(settings):
+        if name not in _DRAWN_BY:
+            why = f"a model on this machine draws replies by {', '.join(_DRAWN_BY)} alone"
+            raise ValueError(no_effect(name, why, "Leave it out, or serve the model: --serve vllm"))
+    return settings
+
+
+# Of :class:`.Sampling`, what :class:`.LocalRunner` heeds
+_DRAWN_BY = ("temperature",)
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,15 +138,18 @@ def describe_local_run(
         set_by_user["reply_schema"] = generation.schema
     if settings.temperature:
         set_by_user["temperature"] = settings.temperature
+    revision = known_revision(checkpoint, settings.revision)
     answering = Answering(
         kind="FindItLocalModel",  # VLMEvalKit's class of all local models
         row=row.name,
         checkpoint=checkpoint,
-        revision=known_revision(checkpoint, settings.revision),
+        revision=revision,
         settings=set_by_user,
         runs_here=True,
     )
-    return Described(answering, generation.space, generation.known)
+    # By its content, so that a folder may be moved
+    named = {"checkpoint": revision or checkpoint}
+    return Described(answering, generation.space, generation.known, named)
 
 
 def on_this_machine(answering: Answering, settings: RunSettings) -> Answering:
