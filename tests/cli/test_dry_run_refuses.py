@@ -145,3 +145,30 @@ def test_a_dry_run_refuses_to_go_on_as_another(
     by_run = refused(at, capsys)
     assert refused([*at, "--dry-run"], capsys) == by_run
     assert len(server.asked) == asked
+
+
+# What an answer depends on, and no key has, and how its setup is described
+IN_A_JOURNAL = {
+    "another server": ("", "--base-url SERVER/other", "endpoint of answers"),
+    "another header": ("", "--base-url SERVER --header x-team:b", "header x-team"),
+    "another row": (", like: InternVL3", "--base-url SERVER", "row of the model table of answers"),
+}
+
+
+@pytest.mark.parametrize("what", IN_A_JOURNAL)
+def test_a_dry_run_takes_no_answers_of_another(
+    what: str, server: ChatServer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Also where they are in a journal that runs of several folders share."""
+    keys, flags, words = IN_A_JOURNAL[what]
+    file = f"datasets: {DATA}\nlimit: 1\njournal: all.jsonl\nmodels: [{{name: Mine, space: unit"
+    Path("sweep.yaml").write_text(f"{file}, like: Qwen3-VL}}]\n")
+    assert main(["sweep", "sweep.yaml", "--base-url", server.url, "--work-dir", "first"]) == 0
+    Path("sweep.yaml").write_text(f"{file}{keys or ', like: Qwen3-VL'}}}]\n")
+    asked = len(server.asked)
+    at = [*flags.replace("SERVER", server.url).split(), "--work-dir", "second"]
+    by_run = refused(at, capsys)
+    assert words in by_run
+    assert refused([*at, "--dry-run"], capsys) == by_run
+    assert len(server.asked) == asked
+    assert main(["sweep", "sweep.yaml", *at, "--dry-run", "--force"]) == 0

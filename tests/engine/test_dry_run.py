@@ -14,7 +14,7 @@ import pytest
 from vlmeval_findit.benchmarks.findit import parse
 from vlmeval_findit.engine import Call, CellBuilder, Journal, JournalView, Plan
 from vlmeval_findit.models import OPUS_5_5, ChatModel, ImageToSend, Load, chat_model, load_of
-from vlmeval_findit.sweeps import CallGroup, GroupCounts, count_calls
+from vlmeval_findit.sweeps import CallGroup, GroupCounts, count_calls, opened_journals
 
 QUESTIONS = [
     "FindIt_Demo_xyxy_json",
@@ -92,12 +92,17 @@ def record(call: Call, number: int) -> dict[str, Any]:
     return {"key": call.key, "error": error, "logprobs": number % 4 > 1, **answer}
 
 
+def counted(asked: Sequence[CallGroup], journal: Path) -> Sequence[GroupCounts]:
+    with opened_journals(lambda cell: journal) as view_of:
+        return count_calls(asked, view_of).counts
+
+
 def test_the_count_is_that_of_every_call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # The same few photographs are in most of the requests.
     monkeypatch.setattr(ImageToSend, "encoded", cache(ImageToSend.encoded))
     asked, journal = groups(), tmp_path / "calls.jsonl"
     slow = [counted_slowly(group, None) for group in asked]
-    assert rounded(count_calls(asked, lambda cell: journal).counts) == rounded(slow)
+    assert rounded(counted(asked, journal)) == rounded(slow)
     with Journal(journal) as written:
         for group in asked:
             written.append(map(record, list(Plan(group.cells).calls())[::2], range(99)))
@@ -105,4 +110,4 @@ def test_the_count_is_that_of_every_call(tmp_path: Path, monkeypatch: pytest.Mon
         slow = [counted_slowly(group, view) for group in asked]
     assert all(0 < counts.finished < counts.calls for counts in slow)
     monkeypatch.setattr(JournalView, "get", None)  # no reply is read
-    assert rounded(count_calls(asked, lambda cell: journal).counts) == rounded(slow)
+    assert rounded(counted(asked, journal)) == rounded(slow)

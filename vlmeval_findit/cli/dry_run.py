@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.progress import Progress
 
 from ..core import counted
-from ..engine import Cell, Deployment, InVLMEvalKit
+from ..engine import Cell, Deployment, InVLMEvalKit, JournalView, check_earlier_answers
 from ..leaderboard import Column, count_column, table_of
 from ..models import PRICES_AS_OF, ChatModel, Load, ModelOptions, tiers_in
 from ..sweeps import (
@@ -23,6 +23,8 @@ from ..sweeps import (
     Track,
     check_cell,
     count_calls,
+    opened_journals,
+    prepare_cell,
     scoring_settings,
     sweep_groups,
 )
@@ -44,10 +46,12 @@ def of_sweep(sweep: Sweep, options: ModelOptions, journal_of: JournalOf | None =
     """
     deployments = deployments_for(sweep, options, budget_for(sweep), asks=False)
     groups = sweep_groups(sweep, deployments)
-    for deployment, group in zip(deployments, groups, strict=True):
-        _check_cells(sweep, deployment, group.cells)
-    with _bars() as track:
-        dry = count_calls(groups, journal_of or (lambda cell: sweep.journal), track)
+    with opened_journals(journal_of or (lambda cell: sweep.journal)) as view_of:
+        for deployment, group in zip(deployments, groups, strict=True):
+            for cell in group.cells:
+                _check_cell(sweep, deployment, cell, view_of(cell))
+        with _bars() as track:
+            dry = count_calls(groups, view_of, track)
     numbers = ("cells", "queries", "images", "calls", "finished")
     columns: list[Column[GroupCounts]] = [Column("model", lambda each: each.name)]
     columns += [count_column(number, attrgetter(number)) for number in numbers]
@@ -62,14 +66,18 @@ def of_sweep(sweep: Sweep, options: ModelOptions, journal_of: JournalOf | None =
     return 0
 
 
-def _check_cells(sweep: Sweep, deployment: Deployment, cells: Iterable[Cell]) -> None:
-    """Refuse cells that a run refuses; what VLMEvalKit alone knows of its models is not known."""
+def _check_cell(
+    sweep: Sweep, deployment: Deployment, cell: Cell, journal: JournalView | None
+) -> None:
+    """Refuse a cell that a run refuses; what VLMEvalKit alone knows of its models is not known."""
     settings = scoring_settings(sweep, deployment.entry)
-    for cell in cells:
-        if isinstance(deployment, InVLMEvalKit):
-            check_answers(deployment, [cell.variant], settings)
-        else:
-            check_cell(sweep.work_dir, cell, settings, deployment)
+    if isinstance(deployment, InVLMEvalKit):
+        check_answers(deployment, [cell.variant], settings)
+    elif journal is None:
+        check_cell(sweep.work_dir, cell, settings, deployment)
+    else:
+        output = prepare_cell(sweep.work_dir, cell, settings, deployment)
+        check_earlier_answers(deployment, [output], journal)
 
 
 @contextmanager

@@ -38,6 +38,7 @@ from .answering import (
     ModelStoppedError as ModelStoppedError,
     JobSpec as JobSpec,
     answer_cells as answer_cells,
+    check_earlier_answers as check_earlier_answers,
     Engine as Engine,
 )
 

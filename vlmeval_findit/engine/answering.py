@@ -110,6 +110,22 @@ def answer_cells(job: JobSpec, cancel: CancelToken) -> JobResult:
     return JobResult({at: outputs[at] for at in sink.complete}, sink.results, sink.last)
 
 
+def check_earlier_answers(
+    deployment: Deployment, outputs: Iterable[Output], journal: JournalView
+) -> None:
+    """Refuse cells whose answers in a journal are of another run, or on their way.
+
+    Raises:
+        IdentityError: the journal has answers of another run.
+        ValueError: calls are pending in batches, and would be paid twice.
+    """
+    pending = BatchLedger(journal)
+    for output in outputs:
+        notes_on_answers(output, output.cell.call_keys(), journal)
+        if pending.open and deployment.asking.batch is None:
+            pending.holding({key for key in output.cell.call_keys() if key not in journal})
+
+
 # --- the cells of several models ------------------------------------------------------------------
 
 
@@ -137,11 +153,7 @@ class Engine:
             IdentityError: the journal has answers of another run.
             ValueError: calls are pending in batches, and would be paid twice.
         """
-        pending = BatchLedger(self.journal)
-        for output in outputs:
-            notes_on_answers(output, output.cell.call_keys(), self.journal)
-            if pending.open and deployment.asking.batch is None:
-                pending.holding({key for key in output.cell.call_keys() if key not in self.journal})
+        check_earlier_answers(deployment, outputs, self.journal)
 
     def answer(
         self, deployment: Deployment, outputs: Sequence[Output], backend: Backend, **more: Any

@@ -19,6 +19,7 @@ from ..core import error_line, sha256_of
 from ..models import BatchRequest, BatchStatus, CallError, SpendingError
 from ..protocol import CallResult, CancelledError, StopReason
 from .backend import CancelToken, WorkResult
+from .journal.view import JournalView
 from .journal.writer import Journal
 from .plan import WorkItem, single_calls
 
@@ -39,7 +40,8 @@ class BatchLedger:
     the next run knows what to look for. It holds no prompts, images or service keys.
     """
 
-    def __init__(self, journal: Journal) -> None:
+    def __init__(self, journal: JournalView) -> None:
+        """Read its events; only a journal that is written takes new ones."""
         self._journal = journal
         self.batches: dict[str, BatchRequest] = {}
         for event in journal.events():
@@ -76,6 +78,7 @@ class BatchLedger:
     def note(self, batch: str, **step: Any) -> BatchRequest:
         """Note ``uploaded`` requests, a created ``id``, ``collected`` keys, or why it ``ended``."""
         event = {"batch": batch, **step}
+        assert isinstance(self._journal, Journal)
         self._journal.note(event)
         self._take(event)
         return self.batches[batch]

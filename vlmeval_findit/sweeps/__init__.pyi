@@ -35,12 +35,14 @@ from .format_search import (
 from .model_runs import (
     UnfinishedError as UnfinishedError,
     check_cell as check_cell,
+    prepare_cell as prepare_cell,
     own_journal as own_journal,
 )
 
 from .call_counts import (
     Track as Track,
     JournalOf as JournalOf,
+    opened_journals as opened_journals,
     CallGroup as CallGroup,
     GroupCounts as GroupCounts,
     DryRun as DryRun,

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import os
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
+from functools import cache
 from itertools import chain, groupby
 from operator import attrgetter
 from pathlib import Path
@@ -83,15 +84,30 @@ class DryRun:
 JournalOf = Callable[[Cell], Path]
 """Returns the journal of a cell, which need not exist."""
 
+ViewOf = Callable[[Cell], JournalView | None]
+"""Returns what the journal of a cell has; None: there is none."""
+
+
+@contextmanager
+def opened_journals(journal_of: JournalOf) -> Iterator[ViewOf]:
+    """Open the journals of cells for reading, each once, when it is asked for."""
+    with ExitStack() as stack:
+
+        @cache
+        def view(path: Path) -> JournalView | None:
+            return stack.enter_context(JournalView(path)) if path.exists() else None
+
+        yield lambda cell: view(journal_of(cell))
+
 
 def count_calls(
     groups: Sequence[CallGroup],
-    journal_of: JournalOf | None = None,
+    view_of: ViewOf = lambda cell: None,
     track: Track = lambda items, *_: items,
 ) -> DryRun:
     """Count cells, queries, images, calls, finished calls, and what calls over HTTP send.
 
-    ``journal_of``: whose answers are finished calls (None: nothing is finished).
+    ``view_of``: whose answers are finished calls; by default nothing is finished.
     """
     cells = [cell for group in groups for cell in group.cells]
     images = cells[0].prompts.images if cells else Images()
@@ -102,35 +118,29 @@ def count_calls(
     weights = _CallWeights(images, track)
     counted: dict[tuple[object, ...], _CountedCalls] = {}
     counts = []
-    with ExitStack() as stack:
-        paths_of_journals = set(map(journal_of, cells)) if journal_of is not None else ()
-        views = {
-            path: stack.enter_context(JournalView(path))
-            for path in paths_of_journals
-            if path.exists()
-        }
+    has_journal = any(view_of(cell) is not None for cell in cells)
 
-        def is_finished(cell: Cell, key: str) -> bool:
-            view = None if journal_of is None else views.get(journal_of(cell))
-            return view is not None and view.serves(key, logprobs=cell.logprobs)
+    def is_finished(cell: Cell, key: str) -> bool:
+        view = view_of(cell)
+        return view is not None and view.serves(key, logprobs=cell.logprobs)
 
-        for group in track(groups, len(groups), "models counted"):
-            # Models that are asked the same share their counts, unless a journal tells them apart.
-            same = (group.name,) if views else _asked_alike(group.cells)
-            if same not in counted:
-                counted = {same: _count(group.cells, images, is_finished)}
-            files, calls, left = counted[same]
-            counts.append(
-                GroupCounts(
-                    group.name,
-                    cells=len(group.cells),
-                    queries=sum(len(cell.rows) for cell in group.cells),
-                    images=files,
-                    calls=calls,
-                    finished=calls - len(left),
-                    load=group.chat and weights.load(left, group.chat).paid(group.share),
-                )
+    for group in track(groups, len(groups), "models counted"):
+        # Models that are asked the same share their counts, unless a journal tells them apart.
+        same = (group.name,) if has_journal else _asked_alike(group.cells)
+        if same not in counted:
+            counted = {same: _count(group.cells, images, is_finished)}
+        files, calls, left = counted[same]
+        counts.append(
+            GroupCounts(
+                group.name,
+                cells=len(group.cells),
+                queries=sum(len(cell.rows) for cell in group.cells),
+                images=files,
+                calls=calls,
+                finished=calls - len(left),
+                load=group.chat and weights.load(left, group.chat).paid(group.share),
             )
+        )
     return DryRun(tuple(counts), len(paths), sum(unread(sha256) is not None for sha256 in hashes))
 
 
