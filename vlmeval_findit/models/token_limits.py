@@ -7,7 +7,7 @@ from dataclasses import fields
 from typing import Any
 
 LIMIT_FIELDS = ("max_tokens", "max_completion_tokens")  # of a request, by service
-LIMIT_SETTING = "max_new_tokens"
+LIMIT_SETTING = "max_new_tokens"  # of a model here; the name in records
 TOKEN_LIMITS = (LIMIT_SETTING, *LIMIT_FIELDS)  # settings that limit a reply's tokens
 
 
