@@ -9,11 +9,12 @@ import pytest
 from adapters import write_base
 from chat_server import ChatServer, completion, error, in_turn
 from PIL import Image
+from weight_headers import write_weights
 
 import vlmeval_findit as findit
-from vlmeval_findit.api import open_models
 from vlmeval_findit.benchmarks import baselines
 from vlmeval_findit.boxes import SpaceError
+from vlmeval_findit.engine import own_models
 from vlmeval_findit.models import SHIPPED
 
 IMAGE = Image.new("RGB", (200, 100), (90, 120, 40))
@@ -24,7 +25,7 @@ HIT = '[{"bbox_2d": [100, 100, 500, 500]}]'
 def test_what_answers_here_takes_no_key(name: str) -> None:
     named = name.replace("SHIPPED", SHIPPED["FindIt-Nano"])
     like = "FindIt-Nano" if named != name else None
-    with pytest.raises(ValueError, match=r"^key has no effect: \S+ answers on this machine"):
+    with pytest.raises(ValueError, match=r"^key has no effect: \S+ is a .*; only these use it"):
         findit.open_model(named, key="k", like=like)
 
 
@@ -68,17 +69,16 @@ def test_a_baseline_is_asked_about_images_of_all_kinds(tmp_path) -> None:
     [
         ("./mine", "./mine"),
         ("Mine=some/where", "some/where"),
-        ("Qwen3-VL", "Qwen/Qwen3-VL-8B-Instruct"),
     ],
 )
 def test_a_checkpoint_is_like_a_row(name: str, checkpoint: str, tmp_path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
-    write_base(tmp_path / "mine")
+    write_weights(write_base(tmp_path / "mine") / "model.safetensors", "model.norm.weight")
     opened: list[Any] = []
-    monkeypatch.setattr(open_models, "_asks_here", lambda *arguments: opened.append(arguments))
-    assert repr(findit.open_model(name, like="Qwen3-VL", dtype="float32")) == f"Model({name!r})"
-    ((folder, row, settings),) = opened
-    assert (folder, row.name, settings) == (checkpoint, "Qwen3-VL", {"dtype": "float32"})
+    monkeypatch.setattr(own_models, "load_local_client", lambda **given: opened.append(given))
+    stated: Any = {"like": "Qwen3-VL", "dtype": "float32", "batch_size": 2}
+    assert repr(findit.open_model(name, **stated)) == f"Model({name!r})"
+    assert opened == [{"model_path": checkpoint, **stated}]
 
 
 @pytest.mark.parametrize(
@@ -132,14 +132,17 @@ def test_a_model_of_openrouter_needs_its_key(monkeypatch) -> None:
         (
             "FullImage",
             {"dtype": "float32"},
-            "dtype has no effect: settings are of models on this machine",
+            "dtype has no effect: a baseline has none",
         ),
         ("FindIt-Nano", {"dtyp": "float32"}, "unknown setting 'dtyp': did you mean dtype"),
         ("./mine", {}, "./mine: the folder does not exist"),
-        ("./mine", {"like": "Qwen3-LV"}, "unknown local model 'Qwen3-LV': did you mean Qwen3-VL"),
+        ("./mine", {"like": "Qwen3-LV"}, "unknown model 'Qwen3-LV': did you mean Qwen3-VL"),
         ("Qwen2.5-VL-7B-Instruct", {}, "Qwen2.5-VL-7B is the same checkpoint"),
         ("Mine", {"base_url": "ftp://x"}, "should begin with http"),
-        ("Mine", {"base_url": "http://x/v1", "dtype": "float32"}, "a server sets them"),
+        ("Mine", {"base_url": "http://x/v1", "dtype": "float32"}, "dtype has no effect: it is of"),
+        ("FullImage", {"space": "unit"}, "space has no effect: FullImage is a baseline"),
+        ("FullImage=a/b", {}, "checkpoint has no effect: FullImage is a baseline"),
+        ("Qwen3-VL", {"like": "Qwen3-VL"}, "like has no effect: Qwen3-VL is a model on this"),
     ],
 )
 def test_models_that_cannot_be_opened(name: str, more: dict[str, Any], message: str) -> None:

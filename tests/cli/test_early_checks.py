@@ -22,7 +22,6 @@ from paths import ROOT
 
 from vlmeval_findit import __version__
 from vlmeval_findit.cli import (
-    OF_SOME,
     USED_BY_NONE,
     deployments_for,
     main,
@@ -32,7 +31,7 @@ from vlmeval_findit.cli import (
     sweep,
 )
 from vlmeval_findit.core import find_runner, host_flags, package_folder
-from vlmeval_findit.engine import deployment_of, own_models
+from vlmeval_findit.engine import OF_SOME, deployment_of, own_models
 from vlmeval_findit.models import Budget, ModelEntry, ModelOptions, declared_options
 
 DATA = "FindIt_Scenes_mini_xyxy_json"

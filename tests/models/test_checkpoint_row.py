@@ -11,9 +11,11 @@ from typing import Any
 
 import pytest
 from adapters import write_adapter, write_base
+from weight_headers import write_weights
 
-from vlmeval_findit.api import open_models
+from vlmeval_findit.api import open_model
 from vlmeval_findit.cli import main
+from vlmeval_findit.engine import own_models
 from vlmeval_findit.models import (
     ANY_CHECKPOINT,
     MODELS,
@@ -243,20 +245,22 @@ def test_python_decides_as_the_command_line_does(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     opened: list[Any] = []
-    monkeypatch.setattr(open_models, "_asks_here", lambda *given: opened.append(given))
+    monkeypatch.setattr(own_models, "load_local_client", lambda **given: opened.append(given))
     folder = str(checkpoint(tmp_path / "ft", "qwen2_5_vl", 14))
+    write_weights(tmp_path / "ft/model.safetensors", "model.norm.weight")
     for name in (folder, f"mine={folder}"):
-        open_models.open_model(name)
-        assert opened.pop()[1].name == "Qwen2.5-VL"
+        open_model(name)
+        assert opened.pop()["like"] == "Qwen2.5-VL"
         with pytest.raises(ValueError, match="says model_type 'qwen2_5_vl', and Qwen3-VL is"):
-            open_models.open_model(name, like="Qwen3-VL")
-        open_models.open_model(name, like="Qwen3-VL", space="pixels")
-        assert opened.pop()[1].name == "Qwen3-VL"
+            open_model(name, like="Qwen3-VL")
+        open_model(name, like="Qwen3-VL", space="pixels")
+        assert opened.pop()["like"] == "Qwen3-VL"
     stranger = str(checkpoint(tmp_path / "other", "llava"))
+    write_weights(tmp_path / "other/model.safetensors", "model.norm.weight")
     with pytest.raises(ValueError, match="--space SPACE"):
-        open_models.open_model(stranger)
-    open_models.open_model(stranger, space="unit")
-    assert opened.pop()[1] is ANY_CHECKPOINT
+        open_model(stranger)
+    open_model(stranger, space="unit")
+    assert opened.pop()["like"] == ANY_CHECKPOINT.name
 
 
 @pytest.mark.parametrize(

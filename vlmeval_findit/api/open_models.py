@@ -2,38 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from os import PathLike, fspath
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..benchmarks import baselines
 from ..benchmarks.findit import BENCHMARK, Family, space_of_whole_images
 from ..boxes import space_from, stated_space
-from ..core import names_of_arguments, no_effect, refuse_unknown, suggestion
+from ..core import names_of_arguments, no_effect, refuse_unknown, suggestion, validate
 from ..models import (
+    ANY_QUESTION,
     MODELS,
-    OPENROUTER,
     TOKEN_LIMITS,
-    ModelRow,
+    ModelEntry,
     RunSettings,
+    Sampling,
     find_model,
+    like_its_checkpoint,
     local_names,
     names_of_settings,
-    row_of_checkpoint,
+    options_to,
     same_checkpoint,
+    server_name,
     space_source,
 )
 from ..protocol import (
+    Batch,
     CustomPrompt,
     DatasetVariant,
-    Described,
     Message,
     Reply,
-    custom_prompt,
     prompt_set,
     settings_from,
 )
@@ -41,6 +43,9 @@ from ..storage import read_image_header
 from .custom_variants import SpaceLike, custom_query
 from .inputs import ImageLike, as_list, image_in_memory, is_file
 from .reply_scores import ReplyBoxes, read
+
+if TYPE_CHECKING:
+    from ..engine import Deployment, InProcess, OverHttp
 
 Ask = Callable[[Message, DatasetVariant], Reply]
 """Answers a message whose images are files."""
@@ -135,13 +140,15 @@ def open_model(
     provider: str | None = None,
     space: SpaceLike | None = None,
     key: str | None = None,
+    headers: Mapping[str, str] | None = None,
     like: str | None = None,
-    temperature: float | None = None,
     system: str | PathLike[str] | None = None,
     prompt_template: str | PathLike[str] | None = None,
     **settings: Any,
 ) -> Model:
     """Open a model by its name; a model on this machine is loaded now.
+
+    What ``findit run`` refuses before its first call is refused here, too.
 
     >>> open_model("FullImage")
     Model('FullImage')
@@ -156,101 +163,85 @@ def open_model(
         space: the coordinate space of its answers, if the model table does not know it.
         key: of the server (None: FINDIT_SERVER_KEY) or the provider (None: from its variable);
             OpenRouter's is in OPENROUTER_API_KEY.
+        headers: of every request to the servers or the provider, by name.
         like: known model whose prompts and space this model shares, where its checkpoint's
             ``config.json`` does not say it.
-        temperature: of sampling (None: greedy, or as the model's row says).
         system: a file with a text that goes before every prompt.
         prompt_template: a file with a Jinja template of the prompt, in place of FindIt's words.
-        settings: of a model on this machine, fields of
-            :class:`..models.local.run_plan.RunSettings`: ``batch_size``, ``dtype``,
-            ``device`` and so on; ``max_new_tokens`` of any model.
+        settings: ``temperature`` of sampling (None: greedy, or as the model's row says) and
+            ``max_new_tokens`` of any model; of a model on this machine all fields of
+            :class:`..models.local.run_plan.RunSettings`: ``batch_size``, ``dtype``, ``device`` and
+            so on.
 
     Raises:
-        ValueError: the model or a setting does not exist, or a URL or key cannot be used.
+        ValueError: the model or a setting does not exist or has no effect, or a URL or key cannot
+            be used.
         OSError: the checkpoint does not exist.
     """
-    # Imported late: the engine is for models that are called over HTTP.
-    from ..engine import is_baseline
+    # Imported late: the engine is for models that are called.
+    from ..engine import Asking, InProcess, OverHttp, check_model, deployment_of, is_baseline
 
     known = names_of_arguments(open_model)
     refuse_unknown(settings, [*known, *names_of_settings(RunSettings)])
-    stated = None if space is None else stated_space(space).as_dict()
-    prompt = _prompt(system, prompt_template)
-    fields: dict[str, Any] = {} if temperature is None else {"temperature": temperature}
-    fields |= {name: settings.pop(name) for name in TOKEN_LIMITS if name in settings}
-    short = name.partition("=")[0]
-    if provider is not None or base_url is not None:
-        if is_baseline(short):
-            given = "base_url" if provider is None else "provider"
-            raise ValueError(no_effect(given, f"{short} is a baseline and calls no server"))
-        _refuse(settings, f"{provider or 'a server'} sets them")
-        more: Any = {"space": stated, "settings": fields, "like": like}
-        return _served(name, provider, base_url, key, prompt, **more)
-    here = {**settings, **fields}
-    if stated is not None:
-        here["space"] = stated
-    if like is None and is_baseline(short):
-        _refuse_key(key, short)
-        return _baseline(name, here, prompt)
-    local = _local_row(name, like, space_stated=stated is not None)
-    if local is not None:
-        row, checkpoint = local
-        _refuse_key(key, short)
-        return Model(name, _asks_here(checkpoint, row, here), prompt)
-    _refuse(settings, "OpenRouter sets them")
-    return _served(name, OPENROUTER, None, key, prompt, space=stated, settings=fields)
+    given = {name: value for name, value in settings.items() if value is not None}
+    more = {"like": like, "headers": headers, "provider": provider}
+    texts = {"system": system, "prompt_template": prompt_template}
+    more |= {name: None if path is None else fspath(path) for name, path in texts.items()}
+    more["space"] = None if space is None else stated_space(space).as_dict()
+    more["base_url"] = base_url if isinstance(base_url, str | None) else ",".join(base_url)
+    entry = _entry(name, given, more)
+    deployment = deployment_of(entry, Asking(key=key, spelled=str))
+    if not isinstance(deployment, OverHttp) and not _runs_here(deployment):
+        raise _unknown(entry)
+    arguments = {**more, "key": key, "checkpoint": entry.checkpoint}
+    stated = {name for name, value in arguments.items() if value is not None}
+    _refuse_without_effect(deployment, stated - {"headers"}, given)
+    check_model(deployment, [_ANY])
+    if not is_baseline(entry.name):
+        deployment.describe(_ANY_QUESTION)  # Refuses with what no question can be asked
+    prompt = entry.prompt
+    if isinstance(deployment, InProcess):
+        return Model(name, _asks_here(deployment), prompt)
+    assert isinstance(deployment, OverHttp)
+    return Model(entry.name, _asks_servers(deployment), prompt)
 
 
-def _prompt(
-    system: str | PathLike[str] | None, template: str | PathLike[str] | None
-) -> CustomPrompt | None:
-    """Read the files of a prompt, and refuse what FindIt's queries cannot be put into."""
-    files = [None if path is None else fspath(path) for path in (system, template)]
-    prompt = custom_prompt(*files)
-    if prompt is not None:
-        prompt.check(BENCHMARK)
-    return prompt
+# Stands for what may be asked: its benchmark says which words a template may have
+_ANY = BENCHMARK.parse(BENCHMARK.variant_names()[0])
+_ANY_QUESTION = replace(ANY_QUESTION, in_boxes=False)  # Its space need not be known yet
 
 
-def _baseline(name: str, settings: dict[str, Any], prompt: CustomPrompt | None) -> Model:
-    short = name.partition("=")[0]
-    _refuse(settings, f"{short} has none")
-    if prompt is not None:
-        stated = "system" if prompt.system is not None else "prompt_template"
-        raise ValueError(no_effect(stated, f"{short} reads no prompts"))
-    baseline = baselines()[short]
-    return Model(name, lambda message, asked: Reply(0, *baseline.answer(message, asked)))
+def _entry(name: str, settings: Mapping[str, Any], more: Mapping[str, Any]) -> ModelEntry:
+    """Return the entry of a model, as a sweep's file would have it."""
+    from ..engine import is_baseline
 
-
-def _local_row(name: str, like: str | None, space_stated: bool) -> tuple[ModelRow, str] | None:
-    """Return a local model's row and its checkpoint; None for a model of OpenRouter's.
-
-    Raises:
-        ValueError: the model does not exist, or runs neither here nor at OpenRouter.
-    """
-    short, _, checkpoint = name.partition("=")
-    known = find_model(short)
+    of_machine = options_to("resources")
+    resources = {name: value for name, value in settings.items() if name in of_machine}
+    rest = {name: value for name, value in settings.items() if name not in of_machine}
+    values = {**more, "settings": rest, "resources": resources}
+    short, _, where = name.partition("=")
+    elsewhere = more["provider"] or more["base_url"]
+    if elsewhere and more["provider"] is None and not is_baseline(short):
+        short, where = server_name(name)
     is_path = "/" in name or Path(name).is_dir()
-    if not checkpoint and known is None and (like is not None or is_path):
-        short, checkpoint = Path(name).name, name
-    if checkpoint:
-        return row_of_checkpoint(short, checkpoint, like, space_stated=space_stated), checkpoint
-    if known is None:
-        raise _unknown(short)
-    if known.local is not None:
-        checkpoints = known.local.checkpoints
-        default = checkpoints.get(short) or next(iter(checkpoints.values()))
-        if like is None:
-            return known, default
-        return row_of_checkpoint(short, default, like, space_stated=space_stated), default
-    if like is not None:
-        raise ValueError(no_effect("like", f"{short} does not run on this machine"))
-    if known.api is None:
-        raise ValueError(f"{short} needs a server: base_url=…")
-    return None
+    if not elsewhere and not where and find_model(short) is None and (more["like"] or is_path):
+        short, where = Path(name).name, name
+    place = "served" if elsewhere else "checkpoint"
+    entry = validate(ModelEntry, {**values, "name": short, place: where or None})
+    return like_its_checkpoint(entry)
 
 
-def _unknown(name: str) -> ValueError:
+def _runs_here(deployment: Deployment) -> bool:
+    from ..engine import InProcess, InVLMEvalKit
+
+    return isinstance(deployment, InProcess) and not isinstance(deployment, InVLMEvalKit)
+
+
+def _unknown(entry: ModelEntry) -> ValueError:
+    """Return the error for a name that nobody answers for here."""
+    name = entry.name
+    if find_model(name) is not None:
+        return ValueError(f"{name} needs a server: base_url=…")
     names = [*local_names(), *baselines(), *(row.entry for row in MODELS.values() if row.api)]
     meant = suggestion(name, names)
     if ours := same_checkpoint(name):
@@ -261,74 +252,59 @@ def _unknown(name: str) -> ValueError:
     )
 
 
-def _refuse(settings: dict[str, Any], why: str) -> None:
-    if settings:
-        name = next(iter(settings))
-        raise ValueError(no_effect(name, f"settings are of models on this machine; {why}"))
+def _refuse_without_effect(
+    deployment: Deployment, stated: Collection[str], settings: Iterable[str]
+) -> None:
+    """Refuse arguments and settings that change nothing of a model."""
+    from ..engine import OverHttp, has_effect, is_baseline, why_without_effect
+
+    of_requests = {*(each.name for each in fields(Sampling)), *TOKEN_LIMITS}
+    for name in settings:
+        if isinstance(deployment, OverHttp) and name not in of_requests:
+            why = f"it is of models on this machine, and {deployment.name} is {deployment.what}"
+            raise ValueError(no_effect(name, why))
+    for name in sorted(stated):
+        if not has_effect(deployment, name):
+            raise ValueError(no_effect(name, why_without_effect(deployment, name)))
+    if "space" in stated and is_baseline(deployment.name):
+        raise ValueError(no_effect("space", f"{deployment.name} is a baseline, which has its own"))
 
 
-def _refuse_key(key: str | None, model: str) -> None:
-    if key is not None:
-        raise ValueError(no_effect("key", f"{model} answers on this machine and asks no server"))
+def _tell_space(deployment: Deployment, variant: DatasetVariant) -> None:
+    """Say what a stated space overrides, and what a variable decides or does not.
+
+    Raises SpaceError if the space is not known: that is an error of the caller, no failed call.
+    """
+    described = deployment.describe(variant)
+    if variant.in_boxes:
+        space_source(deployment.name, settings_from({"space": deployment.entry.space}), described)
 
 
-def _tell_space(model: str, stated: Any, described: Described) -> None:
-    """Say what a stated space overrides, and what a variable decides or does not."""
-    space_source(model, settings_from({"space": stated}), described)
+def _asks_here(deployment: InProcess) -> Ask:
+    from ..engine import Local
 
-
-def _asks_here(checkpoint: str, row: ModelRow, settings: dict[str, Any]) -> Ask:
-    # torch is imported only if a model is loaded.
-    from ..models import describe_local_run, load_local, run_settings
-
-    runner = load_local(checkpoint, row, run_settings(settings))
-
-    def tell(variant: DatasetVariant) -> None:
-        given = run_settings(settings)
-        _tell_space(row.name, given.space, describe_local_run(row, checkpoint, variant, given))
+    client = deployment.loader()
 
     def ask(message: Message, variant: DatasetVariant) -> Reply:
-        tell(variant)
-        (answer,) = runner.answer_batch([message], variant)
-        assert answer.record.space is not None  # Of a model on this machine
-        space = space_of_whole_images(space_from(answer.record.space))
-        return Reply(0, answer.text, replace(answer.record, space=space.as_dict()))
+        _tell_space(deployment, variant)
+        (answer,) = client.ask(Batch((message,), (variant,), shares_images=False))
+        record = answer.record
+        if isinstance(deployment, Local) and record.space is not None:
+            space = space_of_whole_images(space_from(record.space))
+            record = replace(record, space=space.as_dict())
+        return Reply(0, answer.text, record)
 
     return ask
 
 
-def _served(
-    name: str,
-    provider: str | None,
-    base_url: str | Sequence[str] | None,
-    key: str | None,
-    prompt: CustomPrompt | None,
-    **asked: Any,
-) -> Model:
-    """Return a model behind HTTP; ``asked`` are further fields of its :class:`.ModelEntry`."""
-    from ..engine import Asking, AtProvider, AtServer, HttpBackend
-    from ..models import ModelEntry, server_name
+def _asks_servers(deployment: OverHttp) -> Ask:
+    from ..engine import HttpBackend
 
-    short, _, served = name.partition("=")
-    if provider is None:
-        short, served = server_name(name)
-    where = base_url if isinstance(base_url, str | None) else ",".join(base_url)
-    entry = ModelEntry(short, served=served or None, provider=provider, base_url=where, **asked)
-    kind = AtServer if provider is None else AtProvider
-    deployment = kind(entry, Asking(key=key))
-    deployment.servers()  # refuses an address or a key now
-    model = deployment.chat
     backend = HttpBackend(deployment.service)
 
-    def tell(variant: DatasetVariant) -> None:
-        # An unknown space is an error of the caller, not a failed call.
-        model.space(variant)
-        if variant.in_boxes:
-            _tell_space(short, asked.get("space"), model.describe(variant, ()))
-
     def ask(message: Message, variant: DatasetVariant) -> Reply:
-        tell(variant)
+        _tell_space(deployment, variant)
         answer = backend.ask(message, variant)
         return Reply(0, answer.text, answer.record)
 
-    return Model(model.name, ask, prompt)
+    return ask

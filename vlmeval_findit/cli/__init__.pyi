@@ -30,7 +30,6 @@ from .early_checks import (
 )
 
 from .access import (
-    OF_SOME as OF_SOME,
     CHOSEN_BY_FLAGS as CHOSEN_BY_FLAGS,
     KEYS_OF_SWEEPS as KEYS_OF_SWEEPS,
     users_of as users_of,

@@ -4,19 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from ..core import no_effect
-from ..engine import KINDS, Deployment, InBatches, OnRay, Served
+from ..core import flag_name, no_effect
+from ..engine import (
+    Deployment,
+    InBatches,
+    OnRay,
+    Served,
+    has_effect,
+    users_of,
+    why_without_effect,
+)
 from ..models import ModelEntry, declared_options, options_to
-from .command_base import flag_name
 
 _LIMITED = (
     "VLMEvalKit's runner takes it; FindIt asks a server so with --extra-body "
     """'{"top_k": 20, "max_tokens": 500}'"""
 )
 _UNJUDGED = "no judge scores FindIt's datasets"
-
-OF_SOME = frozenset[str]().union(*(kind.uses for kind in KINDS))
-"""Options that not every kind has, by their names in :class:`.ModelOptions`."""
 
 KEYS_OF_SWEEPS: Mapping[str, str] = {
     **{key: key for key in ("samples", "logprobs", "max_usd", "serve", "batch", "timeout")},
@@ -66,26 +70,11 @@ _KEYS |= {"system": "system", "prompt_template": "prompt_template"}
 """Keys of a model in a file by which not every kind asks, and their names as options."""
 
 
-def has_effect(deployment: Deployment, option: str) -> bool:
-    """Return whether an option changes something of a model."""
-    return option not in OF_SOME or deployment.has_effect(option)
-
-
-def _why_without(deployment: Deployment, option: str) -> str:
-    using = ", ".join(kind.called for kind in users_of(option))
-    return f"{deployment.name} is {deployment.what}; only these use it: {using}"
-
-
-def users_of(option: str) -> list[type[Deployment]]:
-    """Return the kinds that have an option."""
-    return [kind for kind in KINDS if option in kind.uses]
-
-
 def refuse_unused_keys(stated: ModelEntry, deployment: Deployment) -> None:
     """Refuse a key of a model in a file where the same flag would be refused."""
     for key, option in _KEYS.items():
         if getattr(stated, key) is not None and not has_effect(deployment, option):
-            why = _why_without(deployment, option)
+            why = why_without_effect(deployment, option)
             raise ValueError(f"{stated.where}{no_effect(key, why)}")
 
 
@@ -104,7 +93,7 @@ def unused_sweep_keys(places: Mapping[str, str], deployments: Sequence[Deploymen
             continue
         users = users_of(option)
         more = " (--executor ray)" if OnRay in users else ""
-        why = f"{_why_without(deployments[0], option)}{more}"
+        why = f"{why_without_effect(deployments[0], option)}{more}"
         if not set(users) <= set(CHOSEN_BY_FLAGS):
             raise ValueError(f"{where}{no_effect(key, why)}")
         unused.append(f"{where}{no_effect(key, why, '')}")
@@ -122,7 +111,7 @@ def refuse_unused(flags: Iterable[str], deployments: Sequence[Deployment]) -> No
         unused = [each for each in deployments if not has_effect(each, name)]
         if not unused or (len(unused) < len(deployments) and name not in USED_BY_EACH):
             continue
-        why = _why_without(unused[0], name)
+        why = why_without_effect(unused[0], name)
         if len(unused) < len(deployments):
             raise without_effect(name, why, "Run that model without it")
         raise without_effect(name, why)

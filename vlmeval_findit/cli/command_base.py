@@ -41,15 +41,6 @@ class DeclaredOption(click.Option):
         self.declaration = declaration
 
 
-def flag_name(name: str) -> str:
-    """Return a flag as it is typed.
-
-    >>> flag_name("max_usd")
-    '--max-usd'
-    """
-    return f"--{name.replace('_', '-')}"
-
-
 def declare(*names: str, **settings: Any) -> Decorator[Any]:
     """Declare an option, as :func:`click.option`, which several commands may share."""
     return click.option(*names, cls=DeclaredOption, declaration=object(), **settings)

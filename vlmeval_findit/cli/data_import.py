@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from ..benchmarks.findit import Family, parse
-from ..core import as_called, first_few, suggestion
+from ..core import as_called, first_few, flag_name, suggestion
 from ..data import (
     ANNOTATION_FORMATS,
     SOURCES,
@@ -32,7 +32,7 @@ from ..data import (
     recognise,
     run_import,
 )
-from .command_base import PATH, Command, box_option, completion, flag_name, option, say, switch
+from .command_base import PATH, Command, box_option, completion, option, say, switch
 from .printing import print_folded
 from .progress import CountProgress
 

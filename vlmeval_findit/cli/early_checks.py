@@ -21,6 +21,7 @@ from ..core import (
     alternatives,
     closest,
     dataset_names,
+    flag_name,
     has_dataset,
     may_have_dataset,
     quoted_value,
@@ -32,7 +33,6 @@ from ..models import (
     MODELS,
     ModelEntry,
     ModelOptions,
-    known_model,
     row_of_checkpoint,
     same_checkpoint,
 )
@@ -54,7 +54,7 @@ from ..storage import (
     table_folders,
 )
 from ..sweeps import grid_tables
-from .command_base import flag_name, print_note
+from .command_base import print_note
 
 
 def check_amounts(options: ModelOptions, **more: int | None) -> None:
@@ -214,26 +214,6 @@ def _images_asked(queries: Mapping[int, Query], rows: Iterable[int]) -> set[str]
 # --- models ---------------------------------------------------------------------------------------
 
 
-def check_model(
-    deployment: Deployment, variants: Iterable[DatasetVariant], *, awaited: bool = False
-) -> None:
-    """Refuse a model that cannot be asked, and a prompt that fits none of its variants.
-
-    ``awaited``: its checkpoint, if it has one, is not there yet, and no file of it is looked at.
-    """
-    entry = deployment.entry
-    try:
-        if entry.like is not None:
-            known_model(entry.like, "--like")
-        _check_prompt(entry, variants)
-    except ValueError as error:
-        raise ValueError(f"{entry.where}{error}") from None
-    if awaited and entry.checkpoint is not None:
-        deployment.check_options()
-    else:
-        deployment.check()
-
-
 def check_gpu_numbers() -> None:
     """Refuse GPUs that VLMEvalKit's runner cannot read: Slurm and MIG name them by UUID."""
     named = os.environ.get("CUDA_VISIBLE_DEVICES", "")
@@ -267,16 +247,3 @@ def check_answers(
     for variant in variants:
         described = deployment.describe(variant)
         benchmark_of(variant).space(deployment.name, variant, settings, described)
-
-
-def _check_prompt(entry: ModelEntry, variants: Iterable[DatasetVariant]) -> None:
-    """Refuse a model's system text or template that cannot be read, or that fits no query."""
-    prompt = entry.prompt
-    if prompt is None:
-        return
-    if prompt.template is not None and os.environ.get("FINDIT_PROMPTS"):
-        raise ValueError(
-            "--prompt-template and --prompts (FINDIT_PROMPTS) exclude each other: leave one out"
-        )
-    for variant in variants:
-        prompt.check(benchmark_of(variant))

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ..boxes import CONFIDENCE_DEFINITIONS, DEFAULT_CONFIDENCE
-from ..core import EXIT_SOME_FAILED
+from ..core import EXIT_SOME_FAILED, flag_name
 from ..export import TARGETS, TRAINERS, ExportError, exporter
-from .command_base import PATH, Command, Decorator, flag_name, option, runs_argument, say
+from .command_base import PATH, Command, Decorator, option, runs_argument, say
 
 if TYPE_CHECKING:
     from ..scoring import Run

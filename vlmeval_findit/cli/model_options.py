@@ -8,8 +8,9 @@ from typing import Any, get_origin
 
 import click
 
+from ..core import flag_name
 from ..models import HEADINGS, BatchKind, Declared, ModelOptions, declared_options
-from .command_base import declare, flag_name, force_option, space_option, switch
+from .command_base import declare, force_option, space_option, switch
 
 Option = Callable[[Callable[..., Any]], Callable[..., Any]]
 

@@ -10,10 +10,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ..boxes import SpaceError, space_from
-from ..core import without_credentials
+from ..core import flag_name, without_credentials
 from ..models import ANY_QUESTION, ModelEntry, ModelOptions, ModelRow, extra_fields, find_model
 from ..protocol import IN_PLACE_OF, in_words, thought_marks
-from .command_base import flag_name, print_note
+from .command_base import print_note
 
 _ENTRY = "its entry"
 

@@ -12,19 +12,18 @@ from typing import Any, NoReturn
 import click
 
 from ..benchmarks import resembles_dataset_name
-from ..core import HostFlag, Runner, host_flags, suggestion
-from ..engine import CellBuilder, Deployment, deployment_of
+from ..core import HostFlag, Runner, flag_name, host_flags, suggestion
+from ..engine import CellBuilder, Deployment, check_model, deployment_of
 from ..models import ModelEntry, ModelOptions, check_stated, known_model, refuse_same_names
 from ..protocol import SETTING_NAMES, DatasetVariant, judge_args, our_settings, settings_from
 from ..storage import folder_from
 from .access import FINDIT_ONLY, refuse_unused
-from .command_base import Command, flag_name, print_note
+from .command_base import Command, print_note
 from .early_checks import (
     check_amounts,
     check_answers,
     check_folder,
     check_host_dataset,
-    check_model,
     check_prompts,
     check_rows,
     parse_ours,

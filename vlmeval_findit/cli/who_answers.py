@@ -15,6 +15,7 @@ from ..engine import (
     Deployment,
     MadeInHost,
     ServerPolicy,
+    check_model,
     deployment_of,
     policy_of,
 )
@@ -22,7 +23,7 @@ from ..models import Budget, ModelOptions
 from ..sweeps import Sweep, all_variants
 from .access import USED_BY_EACH, refuse_unused, refuse_unused_keys, unused_sweep_keys
 from .command_base import is_quiet, print_note
-from .early_checks import check_folder, check_model, check_rows
+from .early_checks import check_folder, check_rows
 
 
 def with_options(sweep: Sweep, options: ModelOptions) -> Sweep:

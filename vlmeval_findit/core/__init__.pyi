@@ -20,6 +20,7 @@ from .command import (
 
 from .formatting import (
     closest as closest,
+    flag_name as flag_name,
     no_effect as no_effect,
     suggestion as suggestion,
     is_one_line as is_one_line,

@@ -45,6 +45,15 @@ def _common_beginning(left: str, right: str) -> int:
     return count
 
 
+def flag_name(name: str) -> str:
+    """Return a flag as it is typed.
+
+    >>> flag_name("max_usd")
+    '--max-usd'
+    """
+    return f"--{name.replace('_', '-')}"
+
+
 def no_effect(name: str, why: str, advice: str = "Leave it out") -> str:
     """Say that something stated changes nothing: a flag, a key, a setting or an argument.
 

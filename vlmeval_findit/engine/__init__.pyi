@@ -113,6 +113,11 @@ from .deployments import (
     deployment_of as deployment_of,
     is_baseline as is_baseline,
     all_models as all_models,
+    OF_SOME as OF_SOME,
+    has_effect as has_effect,
+    users_of as users_of,
+    why_without_effect as why_without_effect,
+    check_model as check_model,
 )
 
 from .ray_backend import (

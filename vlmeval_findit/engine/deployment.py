@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
+from ..core import flag_name
 from ..models import BatchKind, Budget, ChatModel, ModelEntry, Sampling
 from ..protocol import Answering, DatasetVariant, Described
 from ..serving import ServeOptions
@@ -39,6 +40,7 @@ class Asking:
     work_dir: Path = Path("outputs")  # has the logs of servers
     # False: calls are only counted, which needs neither keys nor programs nor devices
     asks: bool = True
+    spelled: Callable[[str], str] = flag_name  # writes an option as its user does
     # Imports VLMEvalKit, and returns what makes its models
     host: Callable[[], MadeInHost] = _no_host
 

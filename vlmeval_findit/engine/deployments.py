@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+import os
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from ..benchmarks import baselines
+from ..benchmarks import baselines, benchmark_of
 from ..core import (
     host_version,
     install_command,
@@ -17,7 +18,7 @@ from ..core import (
     package_folder,
     suggestion,
 )
-from ..models import MODELS, ModelEntry, find_model, local_names, same_checkpoint
+from ..models import MODELS, ModelEntry, find_model, known_model, local_names, same_checkpoint
 from ..protocol import Answering, DatasetVariant, Described
 from .backend import Backend, Loader
 from .calls import of_answers
@@ -179,12 +180,13 @@ def is_baseline(name: str) -> bool:
 def _kind_of(entry: ModelEntry, asking: Asking) -> type[Deployment]:
     if asking.batch is not None:
         return InBatches
-    flag = "--provider" if entry.provider else "--base-url" if entry.base_url else None
+    option = "provider" if entry.provider else "base_url" if entry.base_url else None
     if is_baseline(entry.name):
-        if flag:
-            raise ValueError(no_effect(flag, f"{entry.name} is a baseline and calls no server"))
+        if option:
+            why = f"{entry.name} is a baseline and calls no server"
+            raise ValueError(no_effect(asking.spelled(option), why))
         return LocalBaseline
-    if flag:
+    if option:
         return AtProvider if entry.provider else AtServer
     if entry.checkpoint is not None:
         return LocalCheckpoint if asking.serving is None else Served
@@ -195,3 +197,58 @@ def _kind_of(entry: ModelEntry, asking: Asking) -> type[Deployment]:
     row = find_model(entry.name)
     is_api = row is not None and row.api is not None and row.entry == entry.name
     return AtOpenRouter if is_api else InVLMEvalKit
+
+
+# --- what is refused before the first call --------------------------------------------------------
+
+# Options that not every kind has, by their names in :class:`.ModelOptions`
+OF_SOME = frozenset[str]().union(*(kind.uses for kind in KINDS))
+
+
+def has_effect(deployment: Deployment, option: str) -> bool:
+    """Return whether an option changes something of a model."""
+    return option not in OF_SOME or deployment.has_effect(option)
+
+
+def users_of(option: str) -> list[type[Deployment]]:
+    """Return the kinds that have an option."""
+    return [kind for kind in KINDS if option in kind.uses]
+
+
+def why_without_effect(deployment: Deployment, option: str) -> str:
+    """Say who uses an option that changes nothing of a model."""
+    using = ", ".join(kind.called for kind in users_of(option))
+    return f"{deployment.name} is {deployment.what}; only these use it: {using}"
+
+
+def check_model(
+    deployment: Deployment, variants: Iterable[DatasetVariant], *, awaited: bool = False
+) -> None:
+    """Refuse a model that cannot be asked, and a prompt that fits none of its variants.
+
+    ``awaited``: its checkpoint, if it has one, is not there yet, and no file of it is looked at.
+
+    Raises ValueError.
+    """
+    entry = deployment.entry
+    with at_its_place(entry):
+        if entry.like is not None:
+            known_model(entry.like, deployment.asking.spelled("like"))
+        _check_prompt(entry, variants)
+    if awaited and entry.checkpoint is not None:
+        deployment.check_options()
+    else:
+        deployment.check()
+
+
+def _check_prompt(entry: ModelEntry, variants: Iterable[DatasetVariant]) -> None:
+    """Refuse a model's system text or template that cannot be read, or that fits no query."""
+    prompt = entry.prompt
+    if prompt is None:
+        return
+    if prompt.template is not None and os.environ.get("FINDIT_PROMPTS"):
+        raise ValueError(
+            "--prompt-template and --prompts (FINDIT_PROMPTS) exclude each other: leave one out"
+        )
+    for variant in variants:
+        prompt.check(benchmark_of(variant))

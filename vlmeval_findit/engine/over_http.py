@@ -139,7 +139,8 @@ class AtServer(OverHttp):
         key = self.asking.key or ""
         for sent in map(headers_to, servers if key else ()):
             if sent and not any(key in value for value in sent.values()):
-                raise ValueError(no_effect("--key", "a header has its place", "Leave one out"))
+                name = self.asking.spelled("key")
+                raise ValueError(no_effect(name, "a header has its place", "Leave one out"))
 
     def _that_may_state_costs(self, servers: Endpoints) -> Sequence[Any]:
         return identifying_servers(servers)

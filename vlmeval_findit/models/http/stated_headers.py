@@ -37,6 +37,10 @@ _SECRET_VALUE = re.compile(
 )
 
 
+# What HTTP takes as the name of a header (a token of RFC 9110)
+_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+
+
 def header_lines(given: Headers, what: str = _FLAG) -> dict[str, str]:
     """Return headers by name.
 
@@ -52,6 +56,10 @@ def header_lines(given: Headers, what: str = _FLAG) -> dict[str, str]:
         pairs = [(name.strip(), value.strip()) for name, _, value in lines]
     _refuse_equal_names([name for name, _ in pairs], what)
     for name, value in pairs:
+        if not _NAME.fullmatch(name):
+            raise ValueError(
+                f"{what}: {name} is no name of a header: letters, digits and -, as x-a"
+            )
         if not isinstance(value, str):
             raise ValueError(f"{what}: the value of {name} should be a text")
     return dict(pairs)
