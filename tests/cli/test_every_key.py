@@ -27,9 +27,8 @@ from vlmeval_findit.cli import (
     KEYS_OF_SWEEPS,
     main,
     unused_sweep_keys,
-    users_of,
 )
-from vlmeval_findit.engine import KINDS, CallOptions, OnRay
+from vlmeval_findit.engine import KINDS, CallOptions, OnRay, users_of
 from vlmeval_findit.models import MODEL_KEYS, ModelEntry
 from vlmeval_findit.protocol import Reply, ReplyRecord
 from vlmeval_findit.serving import ServeOptions

@@ -18,7 +18,6 @@ from fake_program import Machine
 from waits import until
 
 from vlmeval_findit.benchmarks.findit import parse
-from vlmeval_findit.cli import users_of
 from vlmeval_findit.engine import (
     AtServer,
     Deployment,
@@ -26,6 +25,7 @@ from vlmeval_findit.engine import (
     Served,
     ServedModel,
     served_model,
+    users_of,
 )
 from vlmeval_findit.models import MODELS, NEEDED_FIELDS, ChatModel, Endpoint, ModelEntry, chat_model
 from vlmeval_findit.serving import PROGRAMS, LocalServers, ServeOptions, flag_of

@@ -32,7 +32,6 @@ from .early_checks import (
 from .access import (
     CHOSEN_BY_FLAGS as CHOSEN_BY_FLAGS,
     KEYS_OF_SWEEPS as KEYS_OF_SWEEPS,
-    users_of as users_of,
     refuse_unused_keys as refuse_unused_keys,
     unused_sweep_keys as unused_sweep_keys,
     USED_BY_NONE as USED_BY_NONE,
