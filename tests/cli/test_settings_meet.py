@@ -222,3 +222,56 @@ def test_an_address_in_place_of_the_files_is_said(
     said = capsys.readouterr().err
     assert f"mine: --base-url {server.url}, in place of http://127.0.0.1:9/v1?key=***" in said
     assert "s3cret" not in said
+
+
+# --- who answers, by the file and by a flag -------------------------------------------------------
+
+OTHERS: Mapping[str, tuple[Mapping[str, Any], Mapping[str, Any], str, str]] = {
+    "an address in place of a provider": (
+        {"provider": "openai", "served": "x", "base_url": None},
+        {},
+        "--base-url SERVER",
+        "--base-url SERVER, in place of openai (its entry)",
+    ),
+    "a provider in place of a server": (
+        {"served": "x"},
+        {},
+        "--provider openai --key k",
+        "--provider openai, in place of a server, SERVER (its entry)",
+    ),
+    "an address in place of a server here": (
+        {"base_url": None},
+        {"serve": "vllm"},
+        "--base-url SERVER",
+        "--base-url SERVER, in place of serve: vllm (its file)",
+    ),
+    "a provider in place of a server here": (
+        {"base_url": None, "served": "x"},
+        {"serve": "vllm"},
+        "--provider openrouter",
+        "--provider openrouter, in place of serve: vllm (its file)",
+    ),
+}
+
+
+@pytest.mark.parametrize("what", OTHERS)
+def test_another_answerer_than_the_files_is_told(
+    what: str, server: ChatServer, monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    """Over one model a flag goes first, and is told; over several it is refused."""
+    monkeypatch.setenv("OPENAI_API_KEY", "k")
+    entry, more, flags, words = (
+        json.loads(json.dumps(each).replace("SERVER", server.url)) for each in OTHERS[what]
+    )
+    asked = len(server.asked)
+    assert swept(server, entry, f"{flags} --dry-run", **more) == 0
+    said = capsys.readouterr().err
+    assert f"mine: {words}" in said
+    assert "no effect" not in said, "it is said once"
+    values = {"space": "unit", "base_url": server.url, **entry}
+    stated = {key: value for key, value in values.items() if value is not None}
+    both = [{**stated, "name": name} for name in ("one", "two")]
+    assert swept(server, {}, f"{flags} --dry-run", **{**more, "models": both}) == 2
+    assert "is said of 2 models, but one has" in capsys.readouterr().err
+    assert len(server.asked) == asked

@@ -13,9 +13,11 @@ from ..boxes import SpaceError, space_from
 from ..core import flag_name, without_credentials
 from ..models import ANY_QUESTION, ModelEntry, ModelOptions, ModelRow, extra_fields, find_model
 from ..protocol import IN_PLACE_OF, in_words, thought_marks
+from ..serving import ServeOptions
 from .command_base import print_note
 
 _ENTRY = "its entry"
+_FILE = "its file"
 
 
 class Overridden(NamedTuple):
@@ -33,7 +35,10 @@ class Overridden(NamedTuple):
 
 
 def check_overridden(
-    options: ModelOptions, judged: Mapping[str, Any], entries: Sequence[ModelEntry]
+    options: ModelOptions,
+    judged: Mapping[str, Any],
+    entries: Sequence[ModelEntry],
+    serving: ServeOptions | None = None,
 ) -> None:
     """Refuse flags over several models that some know otherwise; say what is overridden of one.
 
@@ -41,8 +46,12 @@ def check_overridden(
         options: of the command line.
         judged: its settings of scoring, as ``--judge-args`` has them, with ``--space``.
         entries: the models as they are without the options.
+        serving: how their file says that this machine serves them (None: it does not).
     """
-    found = [each for entry in entries for each in _overridden(options, judged, entry)]
+    found = []
+    for entry in entries:
+        found += _another_answers(options, entry, serving)
+        found += _overridden(options, judged, entry)
     if found and len(entries) > 1:
         first = found[0]
         raise ValueError(
@@ -53,6 +62,29 @@ def check_overridden(
     for each in found:
         if each.key != "space":  # said where its run begins, with the bounds in force
             print_note(str(each))
+
+
+def _another_answers(
+    options: ModelOptions, entry: ModelEntry, serving: ServeOptions | None
+) -> Iterator[Overridden]:
+    """Yield the flags that say who answers for a model, where its file says another."""
+    url, provider = options.base_url, options.provider
+    if url is not None and provider is None and entry.provider is not None:
+        address = without_credentials(url)
+        yield Overridden("--base-url", address, entry.name, entry.provider, _ENTRY, "base_url")
+    if provider is not None and entry.base_url is not None and entry.provider is None:
+        known = f"a server, {without_credentials(entry.base_url)}"
+        yield Overridden("--provider", provider, entry.name, known, _ENTRY, "provider")
+    if serving is None or entry.base_url is not None or entry.provider is not None:
+        return
+    known = f"serve: {serving.program}"
+    if provider is not None:
+        yield Overridden("--provider", provider, entry.name, known, _FILE, "provider")
+    elif url is not None:
+        address = without_credentials(url)
+        yield Overridden("--base-url", address, entry.name, known, _FILE, "base_url")
+    elif options.serve not in (None, serving.program):
+        yield Overridden("--serve", str(options.serve), entry.name, known, _FILE, "serve")
 
 
 def _overridden(

@@ -88,7 +88,7 @@ def sweep_command(
     """
     sweep = read_sweep(config_here_or_shipped(config), work_dir)
     check_amounts(options, limit=limit)
-    check_overridden(options, {"space": options.space_value}, sweep.models)
+    check_overridden(options, {"space": options.space_value}, sweep.models, sweep.serve)
     sweep = with_options(sweep, options)
     sweep = replace(sweep, limit=limit or sweep.limit, journal=journal or sweep.journal)
     refuse_samples(sweep)

@@ -113,7 +113,10 @@ def _refuse_unused(sweep: Sweep, options: ModelOptions, deployments: Sequence[De
     of_each = [name for name in options.specified if name in USED_BY_EACH]
     refuse_unused([name for name in options.specified if name not in of_each], deployments)
     refuse_unused(of_each, deployments)
-    for line in unused_sweep_keys(sweep.places, deployments):
+    # That flags name another in place of `serve` was said at the start.
+    is_said = {"serve"} if options.base_url or options.provider else set()
+    places = {key: where for key, where in sweep.places.items() if key not in is_said}
+    for line in unused_sweep_keys(places, deployments):
         print_note(line)
 
 
