@@ -298,7 +298,7 @@ def test_settings_that_a_server_would_not_heed(
 def test_the_same_files_elsewhere_are_the_same_model(machine: Machine, tmp_path: Path) -> None:
     def key(checkpoint: Path) -> dict[str, Any]:
         entry = ModelEntry("Qwen3-VL", {"dtype": "float16"}, checkpoint=str(checkpoint))
-        serving = Asking(serving=ServeOptions("vllm", 2, 2))
+        serving = Asking(serving=ServeOptions("vllm", 2, tensor_parallel=2))
         return dict(deployment_of(entry, serving).key(parse("FindIt_Pascal_xyxy_json")))
 
     before = key(machine.checkpoint)

@@ -49,7 +49,7 @@ def living(running: LocalServers, count: int) -> list[ServerProcess]:
 
 @pytest.mark.parametrize("program", ["vllm", "sglang"])
 def test_servers_share_out_the_gpus(program: str, machine: Machine) -> None:
-    how = ServeOptions(program, 4, 2, ("--max-model-len", "8192"))
+    how = ServeOptions(program, 4, ("--max-model-len", "8192"), tensor_parallel=2)
     with closing(servers(machine, how, revision="abc", dtype="half")) as running:
         actual = living(running, 2)
         assert [item.name for item in actual] == [f"{program} 0", f"{program} 1"]

@@ -48,7 +48,7 @@ def check_overridden(
         entries: the models as they are without the options.
         serving: how their file says that this machine serves them (None: it does not).
     """
-    found = []
+    found: list[Overridden] = []
     for entry in entries:
         found += _another_answers(options, entry, serving)
         found += _overridden(options, judged, entry)

@@ -123,6 +123,14 @@ from .yaml_text import (
     YamlText as YamlText,
 )
 
+from .option import (
+    THE_MODEL as THE_MODEL,
+    SERVICES as SERVICES,
+    MACHINE as MACHINE,
+    COST as COST,
+    Option as Option,
+)
+
 from .plugin_rows import (
     FILES_VARIABLE as FILES_VARIABLE,
     Group as Group,

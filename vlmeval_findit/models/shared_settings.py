@@ -1,7 +1,8 @@
 """Settings that flags, keys of files and classes have in common: each is declared once, here.
 
 Records inherit the fields: :class:`.StatedOptions` of command lines, :class:`.RunSettings` of
-models on this machine, :class:`..engine.over_http.ApiSettings` of models over HTTP.
+models on this machine, :class:`..engine.over_http.ApiSettings` of models over HTTP. Those of
+servers that this machine starts: :class:`..serving.ServerOptions`.
 """
 
 from __future__ import annotations
@@ -9,34 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from typing import Annotated, Any
 
-from ..core import Config, Count, Name, Number
-
-# Headings of the help
-THE_MODEL = "The model"
-SERVICES = "Servers and providers"
-MACHINE = "This machine or cluster"
-COST = "Cost"
-
-
-@dataclass(frozen=True, slots=True)
-class Option:
-    """How an option is shown, and where its value goes.
-
-    ``to`` is the record that takes it, and its field there if that has another name:
-    ``calls.threads``. Records are ``entry``, ``settings`` and ``resources`` of a model, ``serve``,
-    ``calls``, ``sweep`` and ``asking``; without one, who reads the option says what it does.
-    """
-
-    text: str  # of the help
-    heading: str = ""
-    metavar: str | None = None
-    to: str = ""
-    of_some: bool = False  # only commands that name it have it
-    choices: tuple[str, ...] = ()
-
-    @property
-    def place(self) -> str:
-        return self.to.partition(".")[0]
+from ..core import MACHINE, THE_MODEL, Config, Count, Name, Number, Option
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -12,19 +12,25 @@ from dataclasses import dataclass, fields
 from functools import cache
 from typing import Annotated, Any, NamedTuple, get_args, get_type_hints
 
-from ..core import Count, Dollars, Expected, MisplacedError, Name, Number, Seconds, validate
-from ..serving import PROGRAMS
-from .http.batch.batch_records import BatchKind
-from .http.providers.provider_table import PROVIDERS
-from .shared_settings import (
+from ..core import (
     COST,
     MACHINE,
     SERVICES,
     THE_MODEL,
-    OnThisMachine,
+    Count,
+    Dollars,
+    Expected,
+    MisplacedError,
+    Name,
+    Number,
     Option,
-    Sampling,
+    Seconds,
+    validate,
 )
+from ..serving import PROGRAMS, ServerOptions
+from .http.batch.batch_records import BatchKind
+from .http.providers.provider_table import PROVIDERS
+from .shared_settings import OnThisMachine, Sampling
 
 # In the order of the help
 HEADINGS = (THE_MODEL, SERVICES, MACHINE, COST)
@@ -54,8 +60,27 @@ class _Asked:
     ] = None
 
 
+@dataclass(frozen=True, kw_only=True)
+class _Started:
+    """What is started; it goes before the options of each server."""
+
+    serve: Annotated[
+        str | None,
+        Option(
+            f"Start servers of the model on this machine: {', '.join(PROGRAMS)}.",
+            MACHINE,
+            "PROGRAM",
+            "serve.program",
+        ),
+    ] = None
+    gpus: Annotated[
+        Number | None,
+        Option("GPUs of this machine for --serve, or of each Ray replica.", MACHINE, "N", "calls"),
+    ] = None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StatedOptions(OnThisMachine, Sampling, _Asked):
+class StatedOptions(ServerOptions, _Started, OnThisMachine, Sampling, _Asked):
     """What ``run``, ``search``, ``sweep``, ``probe`` and ``reproduce`` share; None: not set."""
 
     base_url: Annotated[
@@ -95,22 +120,6 @@ class StatedOptions(OnThisMachine, Sampling, _Asked):
     extra_body: Annotated[str | None, Option("More fields of every request.", SERVICES, "JSON")] = (
         None
     )
-    serve: Annotated[
-        str | None,
-        Option(
-            f"Start servers of the model on this machine: {', '.join(PROGRAMS)}.",
-            MACHINE,
-            "PROGRAM",
-            "serve.program",
-        ),
-    ] = None
-    gpus: Annotated[
-        Number | None,
-        Option("GPUs of this machine for --serve, or of each Ray replica.", MACHINE, "N", "calls"),
-    ] = None
-    tensor_parallel: Annotated[
-        Count | None, Option("GPUs of each server.", MACHINE, "N", "serve")
-    ] = None
     serve_args: Annotated[
         str | None,
         Option("More flags of each server.", MACHINE, "'--flag value'", "serve.arguments"),

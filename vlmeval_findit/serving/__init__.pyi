@@ -8,6 +8,7 @@ from .programs import (
     PROGRAMS as PROGRAMS,
     programs_with as programs_with,
     flag_of as flag_of,
+    ServerOptions as ServerOptions,
     ServeOptions as ServeOptions,
     visible_gpus as visible_gpus,
 )

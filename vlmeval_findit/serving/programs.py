@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any
 
-from ..core import Checked, Config, Count, Expected, Name, suggestion
+from ..core import MACHINE, Checked, Config, Count, Expected, Name, Option, suggestion
 
 log = logging.getLogger(__name__)
 
@@ -131,7 +131,7 @@ PROGRAMS: Mapping[str, ServerProgram] = {
             "vllm",
             "pip install vllm",
             "{checkpoint} --served-model-name {name} --host 127.0.0.1 --port {port} "
-            "--tensor-parallel-size {serving.tensor_parallel} --generation-config vllm "
+            "--tensor-parallel-size {serving.gpus_each} --generation-config vllm "
             '--limit-mm-per-prompt {{"image":80}}',
             calls=64,
             takes_adapters=True,
@@ -145,7 +145,7 @@ PROGRAMS: Mapping[str, ServerProgram] = {
             "sglang",
             "pip install 'sglang[all]'",
             "--model-path {checkpoint} --served-model-name {name} --host 127.0.0.1 --port {port} "
-            "--tp-size {serving.tensor_parallel} --sampling-defaults openai",
+            "--tp-size {serving.gpus_each} --sampling-defaults openai",
             calls=64,
             fields={TEMPLATE_FIELD: "", ALL_TOKENS_FIELD: ""},
         ),
@@ -191,17 +191,30 @@ def _split(text: Any) -> Any:
     return tuple(shlex.split(text)) if isinstance(text, str) else text
 
 
+@dataclass(frozen=True, kw_only=True)
+class ServerOptions(Config):
+    """Options of each server that this machine starts, which are flags of commands, too."""
+
+    tensor_parallel: Annotated[
+        Count | None, Option("GPUs of each server.", MACHINE, "N", "serve")
+    ] = None
+
+
 @dataclass(frozen=True, slots=True)
-class ServeOptions(Config):
-    """How models are served: on ``gpus`` GPUs (None: all), ``tensor_parallel`` per server."""
+class ServeOptions(ServerOptions):
+    """How models are served: on ``gpus`` GPUs (None: all)."""
 
     program: Annotated[Name, Checked(_known_program)]
     gpus: Annotated[int, Expected("a whole number, at least 0", strict=True, ge=0)] | None = None
-    tensor_parallel: Count = 1
     arguments: Annotated[tuple[str, ...], Checked(_split, before=True)] = ()
 
     def __post_init__(self) -> None:
         _known_program(self.program)
+
+    @property
+    def gpus_each(self) -> int:
+        """GPUs of each server."""
+        return self.tensor_parallel or 1
 
     def check(self) -> None:
         """Raise ValueError if the program is missing, or the GPUs are or do not divide."""
@@ -216,7 +229,7 @@ class ServeOptions(Config):
         """Return each server's CUDA_VISIBLE_DEVICES; None without GPUs. Raises as :meth:`check`."""
         here = visible_gpus()
         count = len(here) if self.gpus is None else self.gpus
-        each = self.tensor_parallel
+        each = self.gpus_each
         if count > len(here):
             raise ValueError(f"--gpus {count}: this machine has {len(here)} (nvidia-smi -L)")
         if count % each or (each > 1 and not count):
