@@ -330,6 +330,7 @@ OPENED_OTHERWISE: Mapping[str, Any] = {
     "space": "pixels",
     "provider": "openai",
     "key": "sk-other",
+    "headers": {"x-team": "a"},
     "temperature": 0.5,
     "system": "system.txt",
     "prompt_template": "template.txt",

@@ -126,9 +126,7 @@ def test_python_takes_the_same_words() -> None:
         model = findit.open_model("Qwen3-VL", server.url, temperature=0.4)
         model.ask(Image.new("RGB", (20, 20)), "dog")
         assert [asked.body["temperature"] for asked in server.asked] == [0.4]
-    with pytest.raises(
-        ValueError, match="temperature has no effect: settings are of models on this machine"
-    ):
+    with pytest.raises(ValueError, match="temperature has no effect: a baseline has none"):
         findit.open_model("FullImage", temperature=1.0)
 
 

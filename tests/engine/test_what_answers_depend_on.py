@@ -127,6 +127,7 @@ RECORDS: Mapping[type, Mapping[str, Any]] = {
         "work_dir": "where files are",
         "asks": "whether anything is asked",
         "host": "what makes VLMEvalKit's models",
+        "spelled": "how messages write an option",
     },
 }
 OTHERS: Mapping[str, Any] = {

@@ -142,6 +142,7 @@ def open_model(
     key: str | None = None,
     headers: Mapping[str, str] | None = None,
     like: str | None = None,
+    temperature: float | None = None,
     system: str | PathLike[str] | None = None,
     prompt_template: str | PathLike[str] | None = None,
     **settings: Any,
@@ -166,12 +167,13 @@ def open_model(
         headers: of every request to the servers or the provider, by name.
         like: known model whose prompts and space this model shares, where its checkpoint's
             ``config.json`` does not say it.
+        temperature: of sampling (None: greedy, or as the model's row says).
         system: a file with a text that goes before every prompt.
         prompt_template: a file with a Jinja template of the prompt, in place of FindIt's words.
-        settings: ``temperature`` of sampling (None: greedy, or as the model's row says) and
-            ``max_new_tokens`` of any model; of a model on this machine all fields of
-            :class:`..models.local.run_plan.RunSettings`: ``batch_size``, ``dtype``, ``device`` and
-            so on.
+        settings: ``max_new_tokens`` and how replies are drawn
+            (:class:`..models.shared_settings.Sampling`) of any model; of a model on this machine
+            all fields of :class:`..models.local.run_plan.RunSettings`: ``batch_size``, ``dtype``,
+            ``device`` and so on.
 
     Raises:
         ValueError: the model or a setting does not exist or has no effect, or a URL or key cannot
@@ -183,6 +185,7 @@ def open_model(
 
     known = names_of_arguments(open_model)
     refuse_unknown(settings, [*known, *names_of_settings(RunSettings)])
+    settings = {**settings, "temperature": temperature}
     given = {name: value for name, value in settings.items() if value is not None}
     more = {"like": like, "headers": headers, "provider": provider}
     texts = {"system": system, "prompt_template": prompt_template}

@@ -1,4 +1,4 @@
-"""Register datasets, models and inference in VLMEvalKit's tables, and start its runner."""
+"""Register datasets and inference in VLMEvalKit's tables, and start its runner."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from typing import Any
 
 from ..core import RESULTS_VARIABLE, Runner, make_logs_printable
 from ..engine import Deployment, InProcess
+from .model_registration import register_models as register_models
 
 
 def register_datasets(dataset_module: ModuleType) -> None:
@@ -33,29 +34,6 @@ def register_datasets(dataset_module: ModuleType) -> None:
         dataset_module.IMAGE_DATASET.append(cls)
         dataset_module.SUPPORTED_DATASETS.extend(cls.supported_datasets())
         setattr(dataset_module, cls.__name__, cls)
-
-
-def register_models(config_module: ModuleType) -> None:
-    """Register the models in ``vlmeval.config``; no name of the host is replaced."""
-    import vlmeval.api
-    import vlmeval.api.base
-    import vlmeval.vlm
-    import vlmeval.vlm.base
-
-    from .api import API_CLASSES, api_models
-    from .baseline_models import FindItBaseline, models
-    from .local import FindItLocalModel, local_models
-    from .model_objects import remember_arguments
-    from .outcomes import OUTCOMES
-
-    remember_arguments(vlmeval.vlm.base.BaseModel, vlmeval.api.base.BaseAPI)
-    for cls in (FindItBaseline, FindItLocalModel):
-        setattr(vlmeval.vlm, cls.__name__, cls)
-    for api_cls in API_CLASSES:
-        setattr(vlmeval.api, api_cls.__name__, api_cls)
-    for name, maker in {**models(), **local_models(), **api_models()}.items():
-        if config_module.supported_VLM.setdefault(name, maker) is maker:
-            OUTCOMES.models.add(name)
 
 
 def register_inference(inference_module: ModuleType) -> None:

@@ -33,7 +33,7 @@ from .model_descriptions import (
     with_space,
     with_system,
 )
-from .registration import register_models
+from .model_registration import register_models
 
 
 @dataclass(frozen=True, eq=False)
