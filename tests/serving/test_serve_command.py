@@ -249,7 +249,7 @@ def described(
     program: str, name: str, variant: str = DATA, **settings: Any
 ) -> tuple[dict[str, Any], Any]:
     model = served_model(ModelEntry(name, settings), ServeOptions(program))
-    actual, space, _ = model.chat().describe(parse(variant), [])
+    actual, space, *_ = model.chat().describe(parse(variant), [])
     return dict(actual.settings), space
 
 
