@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-# Headings of the help
-THE_MODEL = "The model"
-SERVICES = "Servers and providers"
-MACHINE = "This machine or cluster"
-COST = "Cost"
+THE_MODEL = "The model"  # Heading of the help
+SERVICES = "Servers and providers"  # Heading of the help
+MACHINE = "This machine or cluster"  # Heading of the help
+COST = "Cost"  # Heading of the help
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,9 +10,9 @@ import lazy_loader
 # and the start-up hook asks for them as soon as it is loaded.
 import vlmeval.dataset  # noqa: F401
 
+from .model_registration import register_models as register_models
 from .registration import register as register
 from .registration import register_datasets as register_datasets
 from .registration import register_inference as register_inference
-from .registration import register_models as register_models
 
 __getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -2,9 +2,12 @@
 
 from .registration import (
     register as register,
-    register_models as register_models,
     made_in_vlmevalkit as made_in_vlmevalkit,
     run_host as run_host,
+)
+
+from .model_registration import (
+    register_models as register_models,
 )
 
 from .config_keys import (
