@@ -320,28 +320,47 @@ def test_the_worst_come_first_and_failed_calls_are_none(world: World) -> None:
     assert worst[2] is not None
 
 
+LOGS = """
+import sys
+from pathlib import Path
+from vlmeval_findit.export.mlflow import to_mlflow
+from vlmeval_findit.export.targets import ExportError, NotExportableError
+try:
+    list(to_mlflow([], Path(sys.argv[1])))
+except (ExportError, NotExportableError) as error:
+    sys.exit(str(error))
+"""
+"""In a process of its own: MLflow keeps opened stores."""
+
+
+def tracked_in(store: Path) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-c", LOGS, str(store)]
+    return subprocess.run(command, check=False, cwd=ROOT, capture_output=True, text=True)
+
+
+@pytest.fixture(scope="module")
+def store_in_sql(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a store that MLflow has made: it takes seconds."""
+    pytest.importorskip("mlflow")
+    pytest.importorskip("sqlalchemy")
+    made = tmp_path_factory.mktemp("made")
+    done = tracked_in(made)
+    assert done.returncode == 0, done.stderr
+    return made
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("spoil", "why"),
     [("BEGIN EXCLUSIVE", "locked"), ("UPDATE alembic_version SET version_num='f'", "schema")],
 )
-def test_a_locked_or_newer_store_is_refused(tmp_path: Path, spoil: str, why: str) -> None:
-    """In a process of its own: MLflow keeps opened stores."""
-    pytest.importorskip("mlflow")
-    pytest.importorskip("sqlalchemy")
-    code = (
-        "import sys\nfrom pathlib import Path\n"
-        "from vlmeval_findit.export.mlflow import to_mlflow\n"
-        "from vlmeval_findit.export.targets import ExportError, NotExportableError\n"
-        "try:\n    list(to_mlflow([], Path(sys.argv[1])))\n"
-        "except (ExportError, NotExportableError) as error:\n    sys.exit(str(error))\n"
-    )
-    store = tmp_path / "store"
-    command = [sys.executable, "-c", code, str(store)]
-    subprocess.run(command, check=True, cwd=ROOT, capture_output=True)
+def test_a_locked_or_newer_store_is_refused(
+    store_in_sql: Path, tmp_path: Path, spoil: str, why: str
+) -> None:
+    store = shutil.copytree(store_in_sql, tmp_path / "store")
     with closing(sqlite3.connect(store / "mlflow.db", isolation_level=None)) as database:
         database.execute(spoil)
-        refused = subprocess.run(command, check=False, cwd=ROOT, capture_output=True, text=True)
+        refused = tracked_in(store)
     assert refused.returncode == 1
     last = refused.stderr.splitlines()[-1]
     assert why in last
