@@ -2,27 +2,35 @@
 
 Half of a short run's processor goes into torch and transformers.  Neither VLMEvalKit nor this
 package is imported before the fork, beyond what the start-up hook does in every process.
+
+A shell asks it, too: ``python warm_process.py ask SOCKET PROGRAM ARGUMENTS`` runs a program with
+the shell's own variables, folder, input and output.
 """
 
 from __future__ import annotations
 
 import atexit
+import gc
 import io
 import json
 import os
 import runpy
 import select
+import shlex
 import shutil
 import signal
 import socket
 import subprocess
 import sys
 import tempfile
+import threading
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import cache
 from importlib import import_module
 from pathlib import Path
+
+SERVE, ASK = "serve", "ask"
 
 OF_A_RUN = (
     "LMUData",
@@ -99,7 +107,7 @@ class WarmProcess:
             listener.bind(self.address)
             listener.listen()
             self._process = subprocess.Popen(
-                [sys.executable, __file__, str(listener.fileno())],
+                [sys.executable, __file__, SERVE, str(listener.fileno())],
                 env=dict(env),
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
@@ -122,6 +130,24 @@ class WarmProcess:
         with output.open("wb") as written, open(os.devnull, "rb") as nothing:
             files = [nothing.fileno(), written.fileno(), written.fileno()]
             return _start(self.address, arguments, str(cwd), env, files)
+
+    def programs(self, folder: Path, script: str) -> Path:
+        """Write ``findit`` and ``python`` for a shell, and return their folder.
+
+        ``python`` runs ``script`` in a fork, and all else as Python does.
+        """
+        # Without site-packages the asking takes 30 ms.
+        ask = shlex.join([sys.executable, "-SI", __file__, ASK, self.address])
+        findit = shlex.quote(str(Path(sys.executable).with_name("findit")))
+        python = shlex.quote(sys.executable)
+        lines = {
+            "findit": f'exec {ask} {findit} "$@"',
+            "python": f'[ "$1" = {shlex.quote(script)} ] && exec {ask} "$@"\nexec {python} "$@"',
+        }
+        for name, text in lines.items():
+            (folder / name).write_text(f"#!/bin/sh\n{text}\n", encoding="utf-8")
+            (folder / name).chmod(0o755)
+        return folder
 
 
 def _start(
@@ -158,6 +184,9 @@ def _serve(listener: socket.socket) -> Sequence[str]:
     for module in IMPORTED:
         with suppress(ImportError):
             import_module(module)
+    # A fork that looks for garbage would write into all memory that it shares, and so copy it.
+    gc.collect()
+    gc.freeze()
     print("ready", flush=True)
     os.dup2(2, 1)
     while listener in select.select([listener, sys.stdin], [], [])[0]:
@@ -226,13 +255,41 @@ def _forget_the_ended() -> None:
             pass
 
 
+def _ask(address: str, *arguments: str) -> int:
+    """Run a program for a shell; returns its status."""
+    status = _start(address, arguments, os.getcwd(), os.environ, [0, 1, 2]).wait()
+    return status if status >= 0 else 128 - status
+
+
+def _run(program: str, *rest: str) -> None:
+    """Run a program as ``python PROGRAM ARGUMENTS`` does, to the end of the process.
+
+    Threads are waited for and exit functions run. What is left then is given back by the system:
+    to free all that torch has made is seconds of a processor, and of a fork's memory a copy.
+    """
+    try:
+        if program == "-m":
+            sys.path[0] = ""
+            sys.argv = list(rest)
+            runpy.run_module(rest[0], run_name="__main__", alter_sys=True)
+        else:
+            sys.path[0] = str(Path(program).parent)
+            sys.argv = [program, *rest]
+            runpy.run_path(program, run_name="__main__")
+        status: object = 0
+    except SystemExit as ended:
+        status = ended.code or 0
+        if not isinstance(status, int):
+            raise
+    threading._shutdown()
+    atexit._run_exitfuncs()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(status & 0xFF)
+
+
 if __name__ == "__main__":
-    program, *rest = _serve(socket.socket(fileno=int(sys.argv[1])))
-    if program == "-m":
-        sys.path[0] = ""
-        sys.argv = rest
-        runpy.run_module(rest[0], run_name="__main__", alter_sys=True)
-    else:
-        sys.path[0] = str(Path(program).parent)
-        sys.argv = [program, *rest]
-        runpy.run_path(program, run_name="__main__")
+    role, place, *words = sys.argv[1:]
+    if role == ASK:
+        sys.exit(_ask(place, *words))
+    _run(*_serve(socket.socket(fileno=int(place))))
