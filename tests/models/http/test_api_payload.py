@@ -7,6 +7,7 @@ import base64
 import io
 import json
 from collections import Counter
+from collections.abc import Mapping
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
@@ -207,18 +208,23 @@ def test_the_cache_holds_recent_images_and_no_failure() -> None:
     assert rule.seen == {"a": 1, "b": 2, "c": 1, "broken": 2}
 
 
-def test_an_image_stays_while_a_call_needs_it() -> None:
+@pytest.mark.parametrize(
+    "limits",
+    [{"latest": 100}, {"latest": 10_000, "images": 2}],
+    ids=["two of 40 bytes", "two, however small"],
+)
+def test_an_image_stays_while_a_call_needs_it(limits: Mapping[str, int]) -> None:
     rule = Encoder()
 
     async def encode_many() -> None:
-        images = EncodedImages(latest=100)
+        images = EncodedImages(**limits)
         (held,) = await images.all([ImageToSend(rule, "held", None)])
         done = []
         for at in range(50):
             (sent,) = await images.all([ImageToSend(rule, f"{at}", None)])
             done.append(ref(sent))
         del sent
-        assert sum(each() is not None for each in done) == 2, "two of 40 bytes are the latest"
+        assert sum(each() is not None for each in done) == 2, "the latest"
         assert await images.all([ImageToSend(rule, "held", None)]) == (held,)
         images.close()
 

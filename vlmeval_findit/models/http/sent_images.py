@@ -167,7 +167,9 @@ def images_to_send(message: Message, space: Space, rule: ImageRule) -> list[Imag
 
 
 _THREADS = 4  # encoded in parallel: a scene of HR-InsDet takes 150 MB
-_LATEST = 64 << 20  # bytes of images that are kept though no call needs them: seven of HR-InsDet
+# Of images that are kept though no call needs them
+_LATEST = 64 << 20  # bytes: seven of HR-InsDet
+_LATEST_IMAGES = 2000  # what belongs to an image takes 600 bytes beside its own
 
 
 class EncodedImages:
@@ -177,8 +179,9 @@ class EncodedImages:
     images follow each other.
     """
 
-    def __init__(self, latest: int = _LATEST) -> None:
+    def __init__(self, latest: int = _LATEST, images: int = _LATEST_IMAGES) -> None:
         self._most = latest
+        self._most_images = images
         self._size = 0  # bytes of the latest
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="findit-images")
         self._encoding: dict[ImageToSend, asyncio.Future[SentImage]] = {}
@@ -214,7 +217,7 @@ class EncodedImages:
             self._size += len(sent.base64)
         self._latest[image] = sent
         self._latest.move_to_end(image)
-        while self._size > self._most:
+        while self._size > self._most or len(self._latest) > self._most_images:
             _, oldest = self._latest.popitem(last=False)
             self._size -= len(oldest.base64)
 
