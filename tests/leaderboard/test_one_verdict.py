@@ -15,7 +15,7 @@ import pytest
 from boards import NOW
 from openpyxl import load_workbook
 from random_folders import make_folder
-from scored_runs import CallResult, World, query, saying, small_world, speaking
+from scored_runs import CallResult, World, query, small_world, speaking
 from stated_numbers import printed
 
 from vlmeval_findit.leaderboard import (
@@ -249,6 +249,30 @@ def test_the_card_is_certain_where_the_best_has_one_rank(
         assert f"{ranks.worst - 1} models may be as good" in card.because
 
 
+def test_a_lead_over_the_next_alone_is_not_certain(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The next misses what the best misses and more; a third finds other objects."""
+    world = small_world(tmp_path, monkeypatch)
+    world.table("Pascal", [query(i, picture=f"{i}.jpg") for i in range(60)])
+    name = "FindIt_Pascal_xyxy_json"
+    right = speaking(name, 1.0)
+    for model, found in (("A", range(45)), ("B", range(32)), ("C", range(30, 60))):
+        world.predict(model, name, lambda q, rng, f=found: right(q, rng) if q.index in f else "[]")
+    board = make_board(load_runs([world.runs]))
+    panels = panels_of(board)
+    best, second, third = panels[0].dots
+    assert (best.model, second.model, third.model) == ("A", "B", "C")
+    assert second.to_best is not None
+    assert third.to_best is not None
+    assert (second.to_best.significant, third.to_best.significant) == (True, False)
+    answers = {each.question: each for each in headlines_of(board, panels, losses_of(board))}
+    card = answers["Is that certain?"]
+    assert card.answer == "No, it may be chance"
+    assert " ahead of C, p = " in card.because
+    assert best.entry.ranks == RankRange(1, 2)
+
+
 def test_two_formats_have_one_verdict(board: Board) -> None:
     """In formats.csv, what a format costs, how much it matters, and A against B."""
     rows = {(row.run.model, row.dataset, row.run.variant.format): row for row in board.runs}
@@ -318,22 +342,21 @@ def test_compare_says_what_a_board_of_both_says(world: World, sides: tuple[str, 
 def test_values_that_are_printed_alike_are_bold_alike(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of 98.01 and 98.04 both are the best; of a model with failed calls no value is."""
+    """One miss of 1,200 is below the printed digits, and is no tie."""
     world = small_world(tmp_path, monkeypatch)
-    world.table("Pascal", [query(i, picture=f"{i}.jpg") for i in range(12)])
+    world.table("Pascal", [query(i, picture=f"{i % 40}.jpg") for i in range(1_200)])
     name = "FindIt_Pascal_xyxy_json"
-    for model, iou in (("A", 1.0), ("B", 1.0), ("C", 1.0)):
-        world.predict(model, name, speaking(name, iou))
-    world.predict("D", name, saying("[]"))
+    right = speaking(name, 1.0)
+    for model, missed in (("A", 0), ("B", 1), ("C", 4)):
+        world.predict(model, name, lambda q, rng, m=missed: "[]" if q.index < m else right(q, rng))
     board = make_board(load_runs([world.runs]))
-    for cells in _columns(as_markdown(board)):
-        values = {
-            cell: float(found[1]) for cell in cells if (found := re.search(r"(\d+\.\d)", cell))
-        }
-        best = max(values.values())
-        assert {cell for cell in values if "**" in cell} == {
-            cell for cell, value in values.items() if value == best
-        }
+    entries = [board.entry(model, "Pascal", "F1@0.5") for model in board.models]
+    assert [entry and entry.rank for entry in entries] == [1, 2, 3]
+    columns = list(_columns(as_markdown(board)))
+    assert columns
+    for cells in columns:
+        bold = {cell.split()[0] for cell in cells if "**100.0**" in cell}
+        assert (bold, sum("**" in cell for cell in cells)) == ({"A", "B"}, 2)
 
 
 def _columns(markdown: str) -> Iterator[list[str]]:

@@ -97,6 +97,32 @@ def test_only_what_was_not_chosen_is_tested_alone() -> None:
     assert set(_callers({"paired_difference", "correct_by_holm"})) == set(NAMED)
 
 
+def test_only_the_verdict_says_what_is_significant() -> None:
+    """A module that compares p-values by itself may say otherwise than another."""
+    root = Path(vlmeval_findit.__file__).parent
+    judging = set()
+    for path in sorted(root.rglob("*.py")):
+        if path.is_relative_to(root / "statistics"):
+            continue
+        if any(map(_judges, ast.walk(ast.parse(path.read_text(encoding="utf-8"))))):
+            judging.add(path.relative_to(root).as_posix())
+    assert judging == set()
+
+
+def _judges(node: ast.AST) -> bool:
+    """Return whether a node compares p-values; that one is missing is no judgement."""
+    if not isinstance(node, ast.Compare):
+        return False
+    asks_for_none = any(isinstance(each, ast.Is | ast.IsNot) for each in node.ops)
+    return not asks_for_none and bool(_names_in(node) & {"p_value", "corrected", "ALPHA"})
+
+
+def _names_in(node: ast.AST) -> set[str]:
+    parts = list(ast.walk(node))
+    names = {part.attr for part in parts if isinstance(part, ast.Attribute)}
+    return names | {part.id for part in parts if isinstance(part, ast.Name)}
+
+
 def _callers(names: set[str]) -> Iterator[str]:
     """Yield the modules that import one of the names, from its module or from the door."""
     root = Path(vlmeval_findit.__file__).parent
