@@ -7,11 +7,12 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
-from costly_runs import with_records
-from scored_runs import World, failing, speaking
+from costly_runs import costing, partly_failed, with_records
+from scored_runs import World, failing, saying, speaking
 
-from vlmeval_findit.analysis import CostDifference, compare_costs
+from vlmeval_findit.analysis import CostDifference, compare_costs, shared_costs
 from vlmeval_findit.cli import main
 from vlmeval_findit.leaderboard import cost_comparison_table
 from vlmeval_findit.scoring import RowData, Run, RunCosts, load_run
@@ -157,3 +158,36 @@ def test_details_are_not_read_without_a_cost_of_both(world: World) -> None:
     for run in (left, right):
         run.files.details.unlink()
     assert compare_costs(left, right) == []
+
+
+# --- over the queries that all answered -----------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_costs_are_those_of_queries_that_all_answered(seed: int, world: World) -> None:
+    """Whichever calls fail: the means are added up by hand over the shared queries."""
+    generator = np.random.default_rng(seed)
+    shared = {*range(12)}
+    runs = []
+    tokens = {}
+    for model in ("A", "B", "C"):
+        fails = frozenset(np.flatnonzero(generator.random(12) < 0.3).tolist())
+        tokens[model] = generator.integers(1, 90, 12).tolist()
+        path = world.predict(model, NAME, saying("[]"))
+        runs.append(partly_failed(path, fails, tokens[model]))
+        shared -= fails
+    for run, costs in zip(runs, shared_costs(runs), strict=True):
+        assert costs.queries == costs.tokens_out_known == len(shared)
+        assert costs.tokens_out == pytest.approx(np.mean([tokens[run.model][at] for at in shared]))
+
+
+def test_runs_that_answered_the_same_keep_their_costs(world: World) -> None:
+    runs = [costing(world.run(model, NAME, saying("[]")), tokens_out=9.0) for model in ("A", "B")]
+    assert shared_costs(runs) == [run.provenance.costs for run in runs]
+
+
+def test_a_run_without_an_answer_takes_nothing_from_others(world: World) -> None:
+    paths = [world.predict(model, NAME, saying("[]")) for model in ("A", "B")]
+    good = partly_failed(paths[0], (), [9] * 12)
+    silent = partly_failed(paths[1], range(12), [])
+    assert shared_costs([good, silent])[0].tokens_out == 9.0

@@ -18,7 +18,7 @@ from scored_runs import World, speaking
 from vlmeval_findit.api import dataframes
 from vlmeval_findit.cli import main
 from vlmeval_findit.leaderboard import (
-    COST_COLUMNS,
+    RUN_COSTS,
     Board,
     cost_table,
     make_board,
@@ -144,7 +144,7 @@ def test_files_for_programs_have_every_cost(two_models: Board, tmp_path: Path) -
     write_board(two_models, tmp_path)
     rows = list(csv.DictReader((tmp_path / "leaderboard.csv").read_text().splitlines()))
     costs = {(row["model"], row["dataset"]): row for row in rows}
-    assert {column.name for column in COST_COLUMNS} <= rows[0].keys()
+    assert {column.name for column in RUN_COSTS} <= rows[0].keys()
     assert float(costs["A", "Pascal"]["USD per 1000"]) == pytest.approx(1.0)
     assert float(costs["A", "mean: Overall"]["USD per 1000"]) == pytest.approx(2.0)
     assert costs["A", "Pascal_multilabel"]["retried"] == "5"

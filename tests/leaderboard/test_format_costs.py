@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from costly_runs import with_records
+from costly_runs import partly_failed, with_records
 from openpyxl import load_workbook
 from scored_runs import World, speaking
 
@@ -59,6 +59,20 @@ def test_the_cheapest_format_as_good(
     (found,) = cheapest_formats(board_of(world, formats))
     assert found.formats == len(formats)
     assert (found.cheapest.name, found.saved, found.saved_share) == expected
+
+
+def test_formats_are_set_against_each_other_over_shared_queries(world: World) -> None:
+    """A format whose long answers failed has no fewer tokens: each query has as many in both."""
+    long = [10] * 11 + [100]
+    for format_, fails in (("xyxy_text", ()), ("xyxy_json", (11,))):
+        name = f"FindIt_Pascal_{format_}"
+        partly_failed(world.predict("A", name, speaking(name, 1.0)), fails, long)
+    board = make_board(load_runs([world.runs]))
+    means = {row.run.variant.format: row.run.provenance.costs.tokens_out for row in board.runs}
+    assert means["xyxy_json"] == 10.0
+    assert means["xyxy_text"] == pytest.approx(17.5)
+    (found,) = cheapest_formats(board)
+    assert (found.reported.tokens_out, found.saved) == (10.0, 0.0)
 
 
 @pytest.mark.parametrize(

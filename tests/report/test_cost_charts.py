@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import fields, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
-from costly_runs import costing
+from costly_runs import costing, partly_failed
 from hypothesis import given
 from hypothesis import strategies as st
-from scored_runs import World, failing, saying, speaking
+from scored_runs import World, saying, speaking
 
 from vlmeval_findit.leaderboard import Board, make_board
 from vlmeval_findit.protocol import Better, Metric
@@ -22,6 +22,8 @@ from vlmeval_findit.report import (
     CostPoint,
     cost_chart,
     cost_charts,
+    cost_note,
+    cost_text,
     format_costs_of,
     format_panels,
     front_table,
@@ -78,7 +80,7 @@ def test_a_cost_of_some_answers_is_on_no_front(cost: Cost, world: World) -> None
     for number, has_front in ((len(part.rows), True), (3, False)):
         cheap = costing(part, **{known[0]: 1.0, known[1]: number})
         panel = model_panel(costing(whole, **{known[0]: 9.0}), cheap)
-        axis = [each.name for each in COST_AXES].index(cost.axis)
+        axis = COST_AXES.index(cost)
         expected = {"Part · xyxy_json"} if has_front else {"Whole · xyxy_json"}
         assert on_front(panel, axis) == expected
         assert len(panel.known(axis)) == 2, "both are drawn, with what is known"
@@ -86,24 +88,20 @@ def test_a_cost_of_some_answers_is_on_no_front(cost: Cost, world: World) -> None
 
 def cost_fields_of(cost: Cost) -> tuple[str, str]:
     """Return the fields of a run's costs that have its value and how often it is known."""
-    names = [field.name for field in fields(RunCosts)]
-    marked = RunCosts(**{name: at for at, name in enumerate(names)})  # type: ignore[arg-type]
-    return names[int(cost.of_run(marked) or 0)], names[cost.known(marked)]
+    return cost.summaries[0].key, cost.known_key
 
 
 def test_failed_calls_are_misses_on_the_chart(world: World) -> None:
     """Of four of twelve calls that fail, and eight that find all: 16 of 24 objects are hit."""
-    hitting = speaking(JSON, 1.0)
+    nine = [9] * 12
+    good = world.predict("Good", JSON, speaking(JSON, 0.9))
+    part = world.predict("Fails", JSON, speaking(JSON, 1.0))
     runs = [
-        world.run("Good", JSON, speaking(JSON, 0.9)),
-        world.run("Fails", TEXT, saying("[]")),
-        world.run(
-            "Fails",
-            JSON,
-            lambda query, rng: (failing if query.index % 3 == 0 else hitting)(query, rng),
-        ),
+        partly_failed(good, (), nine),
+        partly_failed(world.predict("Fails", TEXT, saying("[]")), (), nine),
+        partly_failed(part, range(0, 12, 3), nine),
     ]
-    board = make_board([costing(run, tokens_out=9.0) for run in runs])
+    board = make_board(runs)
     (panel,) = model_panels(board, panels_of(board))
     assert panel.metric.name == "F1@0.5 (failed calls as misses)"
     assert on_front(panel, TOKENS) == {"Good · xyxy_json"}
@@ -112,6 +110,19 @@ def test_failed_calls_are_misses_on_the_chart(world: World) -> None:
     for drawn in (panel, formats):
         scores = {point.format: point.score for point in drawn.points if point.model == "Fails"}
         assert scores["xyxy_json"] == pytest.approx(100 * 2 * 16 / (16 + 24))
+
+
+def test_no_point_is_cheaper_by_calls_that_failed(world: World) -> None:
+    """Each query has as many tokens in both; a third of one's calls fail, the long ones."""
+    tokens = [100 if at % 3 == 0 else 10 for at in range(12)]
+    whole = partly_failed(world.predict("Whole", JSON, speaking(JSON, 1.0)), (), tokens)
+    fails = partly_failed(
+        world.predict("Fails", JSON, speaking(JSON, 1.0)), range(0, 12, 3), tokens
+    )
+    panel = model_panel(whole, fails)
+    assert [point.costs.tokens_out for point in panel.points] == [40.0, 10.0]
+    assert [point.shared.tokens_out for point in panel.points] == [10.0, 10.0]
+    assert on_front(panel, TOKENS) == {"Whole · xyxy_json"}
 
 
 def test_costs_over_datasets_are_their_mean(world: World) -> None:
@@ -144,8 +155,8 @@ def test_costs_over_datasets_are_their_mean(world: World) -> None:
     ],
 )
 def test_a_cost_says_of_what_it_is_known(costs: RunCosts, axis: int, text: str) -> None:
-    note = COST_AXES[axis].note(costs)
-    assert f"{COST_AXES[axis].text(costs)} ({note})".removesuffix(" ()") == text
+    cost = COST_AXES[axis]
+    assert f"{cost_text(cost, costs)} ({cost_note(cost, costs)})".removesuffix(" ()") == text
 
 
 def test_a_cheap_model_of_low_rank_is_drawn(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -234,10 +245,10 @@ def test_the_table_says_what_costs_rest_on(world: World) -> None:
 
 def charts_of(*points: tuple[str, float, float | None], metric: Metric | None = None) -> CostCharts:
     """Return charts of points by label, score and dollars."""
-    drawn = [
-        CostPoint(label, "", label, score, None, RunCosts(usd_per_1000=usd))
-        for label, score, usd in points
-    ]
+    drawn = []
+    for label, score, usd in points:
+        costs = RunCosts(usd_per_1000=usd)
+        drawn.append(CostPoint(label, "", label, score, None, costs, costs))
     metric = metric or Metric("F1@0.5", {}, {})
     return CostCharts("costs", (CostPanel("Pascal", "Pascal", metric, tuple(drawn)),), "seconds")
 

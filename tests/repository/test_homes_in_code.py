@@ -10,6 +10,8 @@ from typing import NamedTuple
 import pytest
 from paths import ROOT
 
+from vlmeval_findit.scoring import COSTS, QueryCost
+
 PACKAGE = ROOT / "vlmeval_findit"
 
 
@@ -52,7 +54,28 @@ def _reads_box_details(node: ast.AST) -> bool:
     return key in _BOX_KEYS and name in _DETAILS
 
 
+_COST_KEYS = {cost.known_key for cost in COSTS}
+_COST_KEYS |= {summary.key for cost in COSTS for summary in cost.summaries}
+_COST_KEYS -= {*dir(QueryCost)}  # Names that costs of a query have, too
+
+
+def _names_a_cost(node: ast.AST) -> bool:
+    """Tell whether a cost of a run is named, rather than taken from the rows of all costs."""
+    match node:
+        case ast.Attribute(attr=name) | ast.Constant(value=name) | ast.keyword(arg=name):
+            return isinstance(name, str) and name in _COST_KEYS
+        case ast.AnnAssign(target=ast.Name(id=name)):
+            return name in _COST_KEYS
+    return False
+
+
 HOMES = {
+    "a cost is one row": Home(
+        "scoring/query_costs.py",
+        _names_a_cost,
+        "for cost in COSTS: cost.of_run(costs), cost.known(costs)",
+        "costs.usd_per_1000",
+    ),
     "a box answer is a record": Home(
         "boxes/box_answer.py",
         _reads_box_details,

@@ -4,21 +4,26 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from typing import Any
 
 import pytest
 from costly_runs import with_records
+from hypothesis import given
+from hypothesis import strategies as st
 from scored_runs import World, failing, speaking
 
 from vlmeval_findit.protocol import Reply, ReplyRecord
 from vlmeval_findit.scoring import (
     COST_KEY,
+    COST_KINDS,
+    COSTS,
     QueryCost,
     RunCosts,
     cost_in,
     cost_values,
     load_run,
+    mean_costs,
     sum_up,
 )
 
@@ -157,3 +162,21 @@ def test_provenances_without_costs_are_read_from_details(world: World) -> None:
     provenance.write_text(json.dumps(stored))
     assert load_run(provenance).provenance.costs == run.provenance.costs
     assert run.provenance.costs.tokens_out == 5.5
+
+
+def test_each_cost_of_a_run_is_of_a_row() -> None:
+    """What a run costs is summed up, averaged and shown from the rows; four keys are no costs."""
+    of_rows = [summary.key for cost in COSTS for summary in cost.summaries]
+    of_rows += [cost.known_key for cost in COSTS] + [kind.key for kind in COST_KINDS]
+    others = ["queries", "calls_at_once", "usd_source", "image_size"]
+    assert sorted([*of_rows, *others]) == sorted(field.name for field in fields(RunCosts))
+
+
+@given(st.lists(st.lists(st.integers(0, 9), min_size=1, max_size=4), min_size=1, max_size=4))
+def test_a_mean_of_costs_is_known_if_all_are(runs: list[list[int]]) -> None:
+    each = [sum_up([QueryCost(tokens_out=n or None) for n in tokens]) for tokens in runs]
+    mean = mean_costs(each)
+    assert mean.queries == sum(map(len, runs))
+    assert mean.tokens_out_known == sum(n > 0 for tokens in runs for n in tokens)
+    assert (mean.tokens_out is None) == any(costs.tokens_out is None for costs in each)
+    assert mean.seconds_median is None

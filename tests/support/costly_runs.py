@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -38,3 +38,14 @@ def costing(run: Run, **costs: Any) -> Run:
     known = {f"{name}_known": queries for name in names}
     provenance = replace(run.provenance, costs=RunCosts(**{**known, **costs}))
     return replace(run, provenance=provenance)
+
+
+def partly_failed(path: Path, fails: Container[int], tokens: Sequence[int]) -> Run:
+    """Let the calls of some rows of a prediction file fail; the others have these tokens out."""
+
+    def record(index: int) -> Mapping[str, Any]:
+        if index in fails:
+            return {"call": {"error": "HTTP 503"}}
+        return {"tokens": {"prompt": 9, "completion": tokens[index]}}
+
+    return with_records(path, record)

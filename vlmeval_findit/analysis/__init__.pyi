@@ -97,6 +97,7 @@ from .pareto_front import (
 from .cost_differences import (
     CostDifference as CostDifference,
     compare_costs as compare_costs,
+    shared_costs as shared_costs,
 )
 
 from .label_audit import (

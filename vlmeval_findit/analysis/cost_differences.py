@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from ..protocol import Better, Metric, ScoredRow
-from ..scoring import COSTS, Cost, Run, cost_in, read_details
+from ..scoring import COSTS, Cost, Run, RunCosts, cost_in, read_details, sum_up
 from ..statistics import Difference, Estimate, clustered_sums, estimate_metrics, paired_difference
 
 _QUERIES = "queries"  # The sum that counts the queries of which a cost is known
@@ -60,6 +60,40 @@ def compare_costs(run: Run, other: Run) -> list[CostDifference]:
             estimates = [_estimate(side, run.variant.images, mean) for side in sides]
             differences.append(_difference(mean.name, estimates, len(sides[0])))
     return differences
+
+
+def shared_costs(runs: Sequence[Run]) -> list[RunCosts]:
+    """Return what runs over the same rows cost, over the queries that all of them answered.
+
+    A mean over its own answers alone makes a run cheap that fails where answers are long. Runs that
+    answered the same queries keep what is recorded of them; else details are read. A run without
+    an answer has no costs, and takes none from the others.
+
+    Raises:
+        RunError: details are gone, or damaged.
+    """
+    answered = [answered_rows(run) for run in runs]
+    sets = {rows for rows in answered if rows}
+    if len(sets) < 2:
+        return [run.provenance.costs for run in runs]
+    shared = frozenset.intersection(*sets)
+    return [
+        _costs_over(run, shared if rows else rows) for run, rows in zip(runs, answered, strict=True)
+    ]
+
+
+def answered_rows(run: Run) -> frozenset[int]:
+    """Return the indices of the rows of a run that have an answer."""
+    if not run.failed:
+        return run.provenance.rows
+    return frozenset(row.index for row in run.rows if not row.failed)
+
+
+def _costs_over(run: Run, indices: frozenset[int]) -> RunCosts:
+    if not any(cost.known(run.provenance.costs) for cost in COSTS):
+        return RunCosts(queries=len(indices))  # Details may be large, and say nothing
+    rows = read_details(run) if indices else ()
+    return sum_up([cost_in(row.details) for row in rows if row.index in indices])
 
 
 def _answered(run: Run) -> Mapping[int, ScoredRow]:

@@ -35,8 +35,8 @@ from ..core import (
     replacing,
 )
 from ..leaderboard import (
-    CALLS_AT_ONCE,
-    COST_COLUMNS,
+    RUN_COSTS,
+    FieldType,
     boards,
     dull_counts,
     escape_markdown,
@@ -115,8 +115,7 @@ _KNOWN = {
     "assigned": _PLACES,
     "ignored": _PLACES,
     "forced": _TEXTS,
-    **{column.name: pa.float64() for column in COST_COLUMNS},
-    CALLS_AT_ONCE.name: pa.float64(),
+    **{column.name: pa.float64() for column in RUN_COSTS if column.kind is FieldType.AMOUNT},
 }
 
 

@@ -88,10 +88,8 @@ from .run_tables import (
 )
 
 from .cost_tables import (
-    COST_COLUMNS as COST_COLUMNS,
-    CALLS_AT_ONCE as CALLS_AT_ONCE,
+    RUN_COSTS as RUN_COSTS,
     dull_counts as dull_counts,
-    mean_costs as mean_costs,
     cost_table as cost_table,
     cost_words as cost_words,
     cost_comparison_table as cost_comparison_table,

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from ..analysis import shared_costs
 from ..protocol import Metric
 from ..scoring import COSTS
 from ..statistics import Difference, Verdict
@@ -73,13 +74,18 @@ class CheapestFormat:
 def cheapest_formats(board: Board) -> list[CheapestFormat]:
     """Return the cheapest format of every model on every dataset, the most saved first.
 
-    Left out is a model with one format there, or whose reported format's tokens are not known of
-    every answer; and so is every other such format, as its mean would be over other queries.
+    Tokens are means over the queries that all of its formats answered. Left out is a model with one
+    format there, or whose reported format's tokens are not known of every answer; and so is every
+    other such format.
+
+    Raises:
+        RunError: formats answered different queries, and details are gone, or damaged.
     """
     metric = board.headline
     cheapest = []
     for (dataset, model), rows in group_by(board.runs, _place).items():
-        known = [each for each in map(_tokens_of, rows) if each is not None]
+        own = [row for row in rows if _COST.of_all(row.run.provenance.costs) is not None]
+        known = _tokens_of(own)
         reported = next((each for each in known if each.row.reported), None)
         if reported is None or len(known) < 2:
             continue
@@ -94,9 +100,11 @@ def _place(row: FormatRow) -> tuple[str, str]:
     return row.dataset, row.run.model
 
 
-def _tokens_of(row: FormatRow) -> FormatTokens | None:
-    tokens = _COST.of_all(row.run.provenance.costs)
-    return None if tokens is None else FormatTokens(row, tokens)
+def _tokens_of(rows: Sequence[FormatRow]) -> list[FormatTokens]:
+    """Return the tokens out of formats, over the queries that all of them answered."""
+    tokens = [_COST.of_all(costs) for costs in shared_costs([row.run for row in rows])]
+    known = zip(rows, tokens, strict=True)
+    return [FormatTokens(row, number) for row, number in known if number is not None]
 
 
 _COST = next(cost for cost in COSTS if cost.name == "tokens out")
@@ -130,7 +138,7 @@ def cheapest_table(board: Board, formats: Sequence[CheapestFormat]) -> Table:
         Column("dataset", lambda each: each.dataset),
         Column("reported", lambda each: each.reported.name),
         value_column(metric.name, lambda each: each.reported.row.cell(metric)),
-        amount_column(_COST.column, lambda each: each.reported.tokens_out),
+        amount_column(_COST.summaries[0].column, lambda each: each.reported.tokens_out),
         Column("cheapest as good", lambda each: each.cheapest.name),
         difference_column("to reported", lambda each: _difference(each.cheapest.row)),
         amount_column("its tokens out", lambda each: each.cheapest.tokens_out),

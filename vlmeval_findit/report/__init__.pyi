@@ -60,6 +60,8 @@ from .lost_points import (
 
 from .cost_charts import (
     COST_AXES as COST_AXES,
+    cost_text as cost_text,
+    cost_note as cost_note,
     CostPoint as CostPoint,
     CostPanel as CostPanel,
     model_panels as model_panels,

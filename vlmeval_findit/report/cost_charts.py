@@ -7,15 +7,16 @@ A page holds a chart without points for each cost, and the points of each panel 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 from math import log
 from typing import Any, NamedTuple
 
 from markupsafe import Markup
 
-from ..analysis import counted_score, pareto_front
+from ..analysis import counted_score, pareto_front, shared_costs
 from ..core import printable
 from ..leaderboard import (
     Board,
@@ -28,13 +29,12 @@ from ..leaderboard import (
     amount_column,
     cost_words,
     group_by,
-    mean_costs,
     table_of,
     text_of,
     value_column,
 )
 from ..protocol import Metric
-from ..scoring import COSTS, RunCosts
+from ..scoring import COSTS, Cost, Run, RunCosts, mean_costs
 from ..statistics import Interval
 from .charts import (
     COLOURS,
@@ -80,7 +80,7 @@ class CostCharts:
     @property
     def choices(self) -> list[str]:
         """The names of the costs that can be chosen."""
-        return [COST_AXES[axis].name for axis in self.axes]
+        return [COST_AXES[axis].axis for axis in self.axes]
 
     @property
     def first(self) -> int:
@@ -88,7 +88,7 @@ class CostCharts:
 
         def rank(place: int) -> tuple[int, bool]:
             axis = self.axes[place]
-            return len(self.panels[0].known(axis)), COST_AXES[axis].key == self.preferred
+            return len(self.panels[0].known(axis)), COST_AXES[axis].words == self.preferred
 
         return max(range(len(self.axes)), key=rank)
 
@@ -123,7 +123,7 @@ class CostCharts:
         panel, axis = self.panels[0], self.axes[self.first]
         is_log = is_far_apart(panel.known(axis))
         rows = _with_label_places(self._first_rows, is_log)
-        return Markup(svg(cost_chart(panel.metric, COST_AXES[axis].name, rows, is_log), self.key))
+        return Markup(svg(cost_chart(panel.metric, COST_AXES[axis].axis, rows, is_log), self.key))
 
     def values(self) -> dict[str, Any]:
         """Return what the page's script draws the charts from."""
@@ -153,13 +153,13 @@ def _points(panel: CostPanel, axes: Sequence[int]) -> list[dict[str, Any]]:
     for at, point in enumerate(panel.points):
         costs: list[Spec | None] = []
         for axis in axes:
-            cost = COST_AXES[axis].value(point.costs)
+            cost = COST_AXES[axis].of_run(point.costs)
             if cost is None:
                 costs.append(None)
                 continue
-            note = COST_AXES[axis].note(point.costs)
+            note = cost_note(COST_AXES[axis], point.costs)
             costs.append({
-                "cost": float(f"{cost:.6g}"), "digits": COST_AXES[axis].text(point.costs),
+                "cost": float(f"{cost:.6g}"), "digits": cost_text(COST_AXES[axis], point.costs),
                 "note": f" ({note})" if note else "", "front": at in panel.fronts[axis],
             })  # fmt: skip
         low, high = ends(point.interval)
@@ -299,45 +299,28 @@ def _pixels(values: Sequence[float], size: int) -> list[float]:
     return [_PADDING + room * (value - least) / (most - least) for value in values]
 
 
-@dataclass(frozen=True, slots=True)
-class CostAxis:
-    """A cost that a chart can have as its axis.
-
-    ``known`` is the number of answers that it is known of; ``source`` says who states it.
-    """
-
-    key: str
-    name: str
-    value: Callable[[RunCosts], float | None]
-    known: Callable[[RunCosts], int]
-    of_all: Callable[[RunCosts], float | None]  # None, too, where it is known of some answers
-    source: Callable[[RunCosts], str] = lambda costs: ""
-
-    def text(self, costs: RunCosts) -> str:
-        """Return the cost as tables write it.
-
-        >>> COST_AXES[1].text(RunCosts(tokens_out=45.25))
-        '45.2'
-        """
-        return text_of(Field(self.name, FieldType.AMOUNT), TableCell(self.value(costs)))
-
-    def note(self, costs: RunCosts) -> str:
-        """Return who states it, and of how few answers; empty without a need.
-
-        >>> COST_AXES[2].note(RunCosts(queries=9, usd_known=8, usd_source="given prices"))
-        'given prices, of 8 of 9 answers'
-        """
-        known = self.known(costs)
-        few = f"of {known:,} of {costs.queries:,} answers" if known < costs.queries else ""
-        return ", ".join(filter(None, (self.source(costs), few)))
-
-
 # Costs that a chart may have as its horizontal axis
-COST_AXES = tuple(
-    CostAxis(cost.words, cost.axis, cost.of_run, cost.known, cost.of_all, cost.source)
-    for cost in COSTS
-    if cost.axis
-)
+COST_AXES = tuple(cost for cost in COSTS if cost.axis)
+
+
+def cost_text(cost: Cost, costs: RunCosts) -> str:
+    """Return a cost of a run as tables write it.
+
+    >>> cost_text(COST_AXES[1], RunCosts(tokens_out=45.25))
+    '45.2'
+    """
+    return text_of(Field(cost.axis, FieldType.AMOUNT), TableCell(cost.of_run(costs)))
+
+
+def cost_note(cost: Cost, costs: RunCosts) -> str:
+    """Return who states a cost of a run, and of how few answers; empty without a need.
+
+    >>> cost_note(COST_AXES[2], RunCosts(queries=9, usd_known=8, usd_source="given prices"))
+    'given prices, of 8 of 9 answers'
+    """
+    known = cost.known(costs)
+    few = f"of {known:,} of {costs.queries:,} answers" if known < costs.queries else ""
+    return ", ".join(filter(None, (cost.source(costs), few)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -350,6 +333,8 @@ class CostPoint:
     score: float
     interval: Interval | None
     costs: RunCosts
+    # Over the queries that all points of its panel answered: what is compared
+    shared: RunCosts
 
 
 @dataclass(frozen=True)
@@ -365,19 +350,20 @@ class CostPanel:
     def fronts(self) -> list[frozenset[int]]:
         """The places of the points that are on the front, for each of :data:`COST_AXES`.
 
-        A point whose cost is known of some answers only is on none, and beats none.
+        Costs are compared over the queries that all points answered. A point whose cost is known of
+        some of these only is on none, and beats none.
         """
         scores = [point.score for point in self.points]
         fronts = []
         for axis in COST_AXES:
-            costs = [axis.of_all(point.costs) for point in self.points]
+            costs = [axis.of_all(point.shared) for point in self.points]
             front = pareto_front(scores, costs, self.metric.better)
             fronts.append(frozenset(front))
         return fronts
 
     def costs(self, axis: int) -> list[float | None]:
         """Return the cost of every point; None where it is not known."""
-        return [COST_AXES[axis].value(point.costs) for point in self.points]
+        return [COST_AXES[axis].of_run(point.costs) for point in self.points]
 
     def known(self, axis: int) -> list[float]:
         """Return the costs that are known."""
@@ -411,11 +397,15 @@ def model_panels(board: Board, panels: Sequence[Panel]) -> list[CostPanel]:
 
 def _model_points(board: Board, panel: Panel) -> Iterator[CostPoint]:
     headline = board.metrics[0]  # By which models have their rank: failed calls are misses
+    ranked: dict[str, list[Run]] = {}
     for model in board.models:
         entry = board.entry(model, panel.name, headline.name)
         runs = [run for name in panel.datasets if (run := board.run(model, name)) is not None]
-        if entry is None or entry.rank is None or not runs:
-            continue
+        if entry is not None and entry.rank is not None and runs:
+            ranked[model] = runs
+    shared = _shared_costs(ranked)
+    for model, runs in ranked.items():
+        entry = board.cells[model, panel.name].entries[headline.name]
         formats = {run.variant.format for run in runs}
         one_format = formats.pop() if len(formats) == 1 else ""
         yield CostPoint(
@@ -425,7 +415,18 @@ def _model_points(board: Board, panel: Panel) -> Iterator[CostPoint]:
             score=entry.tested,
             interval=entry.tested_interval,
             costs=mean_costs([run.provenance.costs for run in runs]),
+            shared=mean_costs(shared[model]),
         )
+
+
+def _shared_costs(runs: Mapping[str, Sequence[Run]]) -> dict[str, list[RunCosts]]:
+    """Return the costs of models on each dataset, over the queries that all of them answered."""
+    costs: dict[str, list[RunCosts]] = {model: [] for model in runs}
+    by_dataset = group_by(chain.from_iterable(runs.values()), lambda run: run.board_dataset)
+    for of_dataset in by_dataset.values():
+        for run, shared in zip(of_dataset, shared_costs(of_dataset), strict=True):
+            costs[run.model].append(shared)
+    return costs
 
 
 def format_panels(board: Board) -> list[CostPanel]:
@@ -436,24 +437,26 @@ def format_panels(board: Board) -> list[CostPanel]:
         for model in board.models[:DRAWN_MAPS]:
             title = model if len(board.datasets) == 1 else f"{model} on {dataset.name}"
             rows = runs.get((dataset.name, model), [])
-            points = [point for row in rows if (point := _format_point(board, row)) is not None]
+            scored = [row for row in rows if counted_score(row.run) is not None]
+            shared = shared_costs([row.run for row in scored])
+            points = [
+                _format_point(board, row, costs) for row, costs in zip(scored, shared, strict=True)
+            ]
             panels.append(CostPanel(title, dataset.name, board.headline, tuple(points)))
     return _with_costs(panels)
 
 
-def _format_point(board: Board, row: FormatRow) -> CostPoint | None:
-    """Return the point of a run, labelled by its format; None if it has no score."""
+def _format_point(board: Board, row: FormatRow, shared: RunCosts) -> CostPoint:
+    """Return the point of a run that has a score, labelled by its format."""
     run = row.run
-    score = counted_score(run)
-    if score is None:
-        return None
     return CostPoint(
         model=run.model,
         format=run.variant.format,
         label=run.variant.format,
-        score=score,
+        score=counted_score(run) or 0.0,
         interval=row.intervals.get(board.metrics[0].name),
         costs=run.provenance.costs,
+        shared=shared,
     )
 
 
@@ -476,7 +479,7 @@ def front_table(board: Board, panels: Sequence[CostPanel]) -> Table:
     items = [_Placed(panel, at) for panel in panels for at in range(len(panel.points))]
 
     def fronts(item: _Placed) -> str | None:
-        on = [COST_AXES[axis].key for axis in axes if item.at in item.panel.fronts[axis]]
+        on = [COST_AXES[axis].words for axis in axes if item.at in item.panel.fronts[axis]]
         return ", ".join(on) or None
 
     def words(item: _Placed) -> str:
@@ -491,7 +494,7 @@ def front_table(board: Board, panels: Sequence[CostPanel]) -> Table:
         ),
     ]
     for axis in axes:
-        cost: Column[RunCosts] = amount_column(COST_AXES[axis].name, COST_AXES[axis].value)
+        cost: Column[RunCosts] = amount_column(COST_AXES[axis].axis, COST_AXES[axis].of_run)
         columns.append(cost.by(lambda item: item.point.costs))
     columns.append(Column("on the front by", fronts))
     if any(map(words, items)):

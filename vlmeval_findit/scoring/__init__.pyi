@@ -97,8 +97,11 @@ from .query_costs import (
     cost_in as cost_in,
     RunCosts as RunCosts,
     sum_up as sum_up,
+    mean_costs as mean_costs,
     Cost as Cost,
+    Summary as Summary,
     COSTS as COSTS,
+    COST_KINDS as COST_KINDS,
 )
 
 from .reviewed_runs import (

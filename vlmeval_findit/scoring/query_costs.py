@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from statistics import fmean
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -144,26 +145,43 @@ class RunCosts:
     guessed: Whole = 0  # An attempt counts with the most that it can have cost
 
 
-class Cost(NamedTuple):
-    """A cost of a query: what tables and charts call it, and where its values are.
+class Summary(NamedTuple):
+    """A column of a cost: how a run sums it up, and where that stands."""
 
-    ``of_query`` is a query's, ``of_run`` a run's in the unit of ``column``; ``known`` is the number
-    of answers of a run that it is known of.
+    key: str  # A field of :class:`RunCosts`
+    column: str  # In files
+    short_column: str  # In tables for people, which have 80 characters
+    share: float | None = None  # A quantile; None: the mean
+
+
+class Cost(NamedTuple):
+    """All that is known of a cost of a query; tables, charts and comparisons ask it.
+
+    ``of_query`` is a query's; ``known_key`` the field of :class:`RunCosts` with the number of
+    answers that it is known of.
     """
 
     name: str
     words: str  # In sentences
-    column: str  # In files
-    short_column: str  # In tables for people, which have 80 characters
     of_query: Callable[[QueryCost], float | None]
-    of_run: Callable[[RunCosts], float | None]
-    known: Callable[[RunCosts], int]
+    known_key: str
+    summaries: tuple[Summary, ...]  # The first is shown in charts
     mean: str = ""  # Its mean, where that has another unit; what a query's value is multiplied by
     scale: float = 1.0
+    short_unit: float = 1.0  # The unit of short columns in that of the others
     axis: str = ""  # In charts; empty: none has it
     source: Callable[[RunCosts], str] = lambda costs: ""  # Who states it
     note: str = ""  # What the reader of a table may take for something else
-    short_value: Callable[[float], float] = lambda value: value  # In the unit of the short column
+
+    def of_run(self, costs: RunCosts, summary: Summary | None = None) -> float | None:
+        """Return a run's value in the unit of its column; None: not known."""
+        value: float | None = getattr(costs, (summary or self.summaries[0]).key)
+        return value
+
+    def known(self, costs: RunCosts) -> int:
+        """Return the number of answers of a run that it is known of."""
+        number: int = getattr(costs, self.known_key)
+        return number
 
     def of_all(self, costs: RunCosts) -> float | None:
         """Return a run's value if it is known of every answer.
@@ -178,42 +196,37 @@ COSTS = (
     Cost(
         "seconds",
         "seconds",
-        "seconds (median)",
-        "s median",
         lambda cost: cost.seconds,
-        lambda costs: costs.seconds_median,
-        lambda costs: costs.seconds_known,
+        "seconds_known",
+        (
+            Summary("seconds_median", "seconds (median)", "s median", 0.5),
+            Summary("seconds_p95", "seconds (p95)", "s p95", 0.95),
+        ),
         axis="seconds a query (median)",
         note="seconds are of the attempt that was answered",
     ),
     Cost(
         "tokens in",
         "tokens in",
-        "tokens in",
-        "tokens in",
         lambda cost: cost.tokens_in,
-        lambda costs: costs.tokens_in,
-        lambda costs: costs.tokens_in_known,
+        "tokens_in_known",
+        (Summary("tokens_in", "tokens in", "tokens in"),),
     ),
     Cost(
         "tokens out",
         "tokens out",
-        "tokens out",
-        "tokens out",
         lambda cost: cost.tokens_out,
-        lambda costs: costs.tokens_out,
-        lambda costs: costs.tokens_out_known,
+        "tokens_out_known",
+        (Summary("tokens_out", "tokens out", "tokens out"),),
         axis="tokens out a query",
         note="tokens out have thoughts",
     ),
     Cost(
         "USD",
         "dollars",
-        "USD per 1000",
-        "USD/1000",
         lambda cost: cost.usd,
-        lambda costs: costs.usd_per_1000,
-        lambda costs: costs.usd_known,
+        "usd_known",
+        (Summary("usd_per_1000", "USD per 1000", "USD/1000"),),
         mean="USD per 1000",
         scale=1000.0,
         axis="dollars for 1,000 queries",
@@ -223,35 +236,52 @@ COSTS = (
     Cost(
         "GPU seconds",
         "GPU seconds",
-        "GPU seconds",
-        "GPU s",
         lambda cost: cost.gpu_seconds,
-        lambda costs: costs.gpu_seconds,
-        lambda costs: costs.gpu_seconds_known,
+        "gpu_seconds_known",
+        (Summary("gpu_seconds", "GPU seconds", "GPU s"),),
         axis="GPU seconds a query",
     ),
     Cost(
         "CPU seconds",
         "CPU seconds",
-        "CPU seconds",
-        "CPU s",
         lambda cost: cost.cpu_seconds,
-        lambda costs: costs.cpu_seconds,
-        lambda costs: costs.cpu_seconds_known,
+        "cpu_seconds_known",
+        (Summary("cpu_seconds", "CPU seconds", "CPU s"),),
         axis="CPU seconds a query",
     ),
     Cost(
         "pixels",
         "pixels",
-        "pixels",
-        "Mpx",
         lambda cost: cost.pixels,
-        lambda costs: costs.pixels,
-        lambda costs: costs.pixels_known,
+        "pixels_known",
+        (Summary("pixels", "pixels", "Mpx"),),
+        short_unit=1e6,
         axis="pixels sent a query",
         note="Mpx: megapixels sent",
-        short_value=lambda pixels: pixels / 1e6,
     ),
+)
+
+
+class CostKind(NamedTuple):
+    """Answers whose cost is of another kind, and how a note says it of a model."""
+
+    key: str  # A field of :class:`RunCosts`, and its column
+    words: str
+    of_query: Callable[[QueryCost], bool]
+
+    def number(self, costs: RunCosts) -> int:
+        """Return how many answers of a run are of this kind."""
+        number: int = getattr(costs, self.key)
+        return number
+
+
+# Notes and files count the answers of each kind
+COST_KINDS = (
+    CostKind("cached", "with a prompt partly from a cache", lambda cost: cost.is_cached),
+    CostKind("retried", "after several attempts", lambda cost: cost.is_retried),
+    CostKind("batched", "by a batch service", lambda cost: cost.is_batched),
+    CostKind("shared", "from an equal call", lambda cost: cost.is_shared),
+    CostKind("guessed", "with an attempt at its greatest price", lambda cost: cost.is_guessed),
 )
 
 
@@ -264,41 +294,52 @@ def sum_up(costs: Sequence[QueryCost]) -> RunCosts:
     >>> costs.usd_known, costs.usd_per_1000
     (1, 2.0)
     """
-    seconds = _known(cost.seconds for cost in costs)
-    dollars = _known(cost.usd for cost in costs)
-    tokens_in = _known(cost.tokens_in for cost in costs)
-    tokens_out = _known(cost.tokens_out for cost in costs)
-    gpu_seconds = _known(cost.gpu_seconds for cost in costs)
-    cpu_seconds = _known(cost.cpu_seconds for cost in costs)
+    values: dict[str, Any] = {"queries": len(costs)}
+    for cost in COSTS:
+        numbers = _known(map(cost.of_query, costs))
+        values[cost.known_key] = len(numbers)
+        for summary in cost.summaries:
+            values[summary.key] = _summed_up(numbers, summary.share, cost.scale)
+    for kind in COST_KINDS:
+        values[kind.key] = sum(map(kind.of_query, costs))
     sources = dict.fromkeys(cost.usd_source for cost in costs if cost.usd is not None)
-    pixels = _known(cost.pixels for cost in costs)
-    usd = _mean(dollars)
     return RunCosts(
-        queries=len(costs),
-        seconds_known=len(seconds),
-        seconds_median=_quantile(seconds, 0.5),
-        seconds_p95=_quantile(seconds, 0.95),
+        **values,
         calls_at_once=_mean(_known(cost.at_once for cost in costs)),
-        tokens_in_known=len(tokens_in),
-        tokens_in=_mean(tokens_in),
-        tokens_out_known=len(tokens_out),
-        tokens_out=_mean(tokens_out),
-        usd_known=len(dollars),
-        usd_per_1000=None if usd is None else 1000 * usd,
         usd_source=", ".join(filter(None, sources)),
-        gpu_seconds_known=len(gpu_seconds),
-        gpu_seconds=_mean(gpu_seconds),
-        cpu_seconds_known=len(cpu_seconds),
-        cpu_seconds=_mean(cpu_seconds),
-        pixels_known=len(pixels),
-        pixels=_mean(pixels),
         image_size=_commonest_size(costs),
-        cached=sum(cost.is_cached for cost in costs),
-        retried=sum(cost.is_retried for cost in costs),
-        batched=sum(cost.is_batched for cost in costs),
-        shared=sum(cost.is_shared for cost in costs),
-        guessed=sum(cost.is_guessed for cost in costs),
     )
+
+
+def mean_costs(runs: Sequence[RunCosts]) -> RunCosts:
+    """Return the mean over runs of what a query costs, and the sums of their counts.
+
+    >>> mean = mean_costs([RunCosts(queries=2, tokens_out=10.0), RunCosts(1, tokens_out=30.0)])
+    >>> mean.queries, mean.tokens_out
+    (3, 20.0)
+    """
+    means = [summary.key for cost in COSTS for summary in cost.summaries]
+    counts = [*(cost.known_key for cost in COSTS), *(kind.key for kind in COST_KINDS)]
+    values: dict[str, Any] = {}
+    for key in (*means, "calls_at_once"):
+        values[key] = _mean_of_all([getattr(each, key) for each in runs])
+    for key in ("queries", *counts):
+        values[key] = sum(getattr(each, key) for each in runs)
+    sources = "" if values["usd_per_1000"] is None else _each_once(each.usd_source for each in runs)
+    sizes = _each_once(each.image_size for each in runs)
+    return RunCosts(**values, usd_source=sources, image_size=sizes)
+
+
+def _mean_of_all(values: Sequence[float | None]) -> float | None:
+    """Return the mean; None unless all values are known."""
+    known = _known(values)
+    return fmean(known) if known and len(known) == len(values) else None
+
+
+def _each_once(lists: Iterable[str]) -> str:
+    """Return what lists in words have, each once."""
+    words = dict.fromkeys(word for words in lists for word in words.split(", "))
+    return ", ".join(filter(None, words))
 
 
 def _known(values: Iterable[float | None]) -> list[float]:
@@ -309,11 +350,15 @@ def _mean(values: Sequence[float]) -> float | None:
     return float(np.mean(values)) if values else None
 
 
-def _quantile(values: Sequence[float], share: float) -> float | None:
+def _summed_up(values: Sequence[float], share: float | None, scale: float) -> float | None:
+    """Return the mean in another unit, or a quantile; None of no values."""
     if not values:
         return None
+    if share is None:
+        return scale * float(np.mean(values))
     # Not by NumPy's function of that name, which imports masked arrays: 10 ms of every command.
-    return float(np.interp(share * (len(values) - 1), range(len(values)), sorted(values)))
+    quantile = np.interp(share * (len(values) - 1), range(len(values)), sorted(values))
+    return scale * float(quantile)
 
 
 def _commonest_size(costs: Iterable[QueryCost]) -> str:
