@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 import yaml
 from grids import grid
-from scored_runs import CallResult, World, query, saying, speaking
+from scored_runs import CallResult, World, query, saying, speaking, with_facts
 
 from vlmeval_findit.analysis import BestFormats, FormatAverage, choose_best_format, rank_formats
 from vlmeval_findit.benchmarks.findit import BENCHMARK, parse
@@ -114,7 +113,7 @@ def test_runs_that_no_board_compares_choose_no_format(
     names = [f"FindIt_Pascal_{name}" for name in ("xyxy_json", "xyxy_text", "xywh_json")]
     runs = [world.run("M", name, speaking(name, 0.5 + at / 10)) for at, name in enumerate(names)]
     value, why = APART[key]
-    runs[-1] = replace(runs[-1], provenance=replace(runs[-1].provenance, **{key: value}))
+    runs[-1] = with_facts(runs[-1], **{key: value})
     assert len(make_board(runs).excluded) == 1
     loaded = {run.files.provenance: run for run in runs}
     monkeypatch.setattr("vlmeval_findit.analysis.format_file.load_run", loaded.__getitem__)

@@ -353,7 +353,7 @@ def test_runs_that_cannot_vote_are_left_out_with_the_reason(world: World) -> Non
         world, EXPRESSIONS, right, Third=lambda row, chance: f"{FAILED_ANSWER} via API."
     )
     doubted = replace(runs[1].provenance, coords_doubt="it answers y first")
-    other = replace(runs[0].provenance, spaces=("pixels (given when scored)",))
+    other = replace(runs[0].provenance, spaces=({"kind": "pixels", "source": "given when scored"},))
     point = EXPRESSIONS.replace("xyxy", "point")
     world_runs = [
         *runs,

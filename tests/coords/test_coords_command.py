@@ -152,7 +152,7 @@ def test_the_advised_command_scores_in_the_space_that_fits(
         assert {file: file.read_bytes() for file in recorded} == recorded
     result = load_run(other.provenance)
     assert result.metric_values["F1@0.5"] == pytest.approx(right["F1@0.5"])
-    (note,), (space,) = result.provenance.forced, result.provenance.spaces
+    (note,), (space,) = result.provenance.forced, result.provenance.spaces_in_words
     assert note.startswith("coordinate space: recorded")
     assert space.startswith("pixels (given when scored; coordinate space: recorded")
     for file in (other.score, other.provenance):

@@ -13,7 +13,7 @@ import pytest
 from boards import JSON, NOW, TEXT, csv_rows
 from openpyxl import load_workbook
 from rich.console import Console
-from scored_runs import CallResult, World, query, small_world, speaking
+from scored_runs import CallResult, World, query, small_world, speaking, with_facts
 
 from vlmeval_findit.analysis import TOO_FEW_TO_CHOOSE
 from vlmeval_findit.cli import main, print_board
@@ -324,7 +324,7 @@ def test_a_run_that_is_not_compared_counts_nowhere(world: World, made: str, rest
     rows = 20 if made == "fewer rows" else None
     better = world.run("Half", best, finding(best, 9, 1.0), rows=rows)
     if made == "other prompts":
-        better = replace(better, provenance=replace(better.provenance, prompts="others"))
+        better = with_facts(better, prompts="others")
     if made == "another scorer":
         scored_with = {"vlmeval_findit": "0" * 12}
         better = replace(better, provenance=replace(better.provenance, scored_with=scored_with))

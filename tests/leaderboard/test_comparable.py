@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from boards import JSON, board, runs
-from scored_runs import World, saying, speaking
+from scored_runs import World, saying, speaking, with_facts
 
 from vlmeval_findit.leaderboard import (
     Board,
@@ -35,7 +35,7 @@ __all__ = ["board", "runs"]
         ({"rows": frozenset(range(20))}, r"; rows that the rest lacks: 8 \(first: 12\)$"),
         ({"prompts": "release 4d99"}, "^other prompts: release 4d99, the rest findit-own-1$"),
         (
-            {"prompts": "unknown", "prompt_hash": None},
+            {"prompts": None, "prompt_hash": None},
             "^it did not record its prompts, the rest was asked in findit-own-1$",
         ),
         (
@@ -54,7 +54,7 @@ def test_runs_that_cannot_be_compared_are_excluded(
 ) -> None:
     rest = [replace(r, provenance=replace(r.provenance, plugins={"mine": "1"})) for r in runs]
     base = next(run for run in rest if run.variant.name == JSON)
-    other = replace(base, model="Other", provenance=replace(base.provenance, **change))
+    other = replace(with_facts(base, **change), model="Other")
     board = make_board([*rest, other])
     assert "Other" not in board.models
     assert not any(model == "Other" for model, _ in board.cells)
@@ -162,7 +162,9 @@ def test_contradicting_runs_of_one_name_are_both_excluded(
 
 def test_a_run_in_two_spaces_contradicts_itself(world: World) -> None:
     run, copy = (asked(world, JANUARY, 0.9, folder) for folder in ("a", "b"))
-    other = replace(copy, provenance=replace(copy.provenance, spaces=("pixels (setting)",)))
+    other = replace(
+        copy, provenance=replace(copy.provenance, spaces=({"kind": "pixels", "source": "setting"},))
+    )
     board = make_board([run, other])
     assert board.models == ()
     assert "coordinate space (here grid1000, there pixels)" in board.excluded[0].reason

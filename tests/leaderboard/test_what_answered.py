@@ -18,7 +18,7 @@ from vlmeval_findit.cli import main
 from vlmeval_findit.export import copy_run, private_of
 from vlmeval_findit.leaderboard import Board, make_board
 from vlmeval_findit.protocol import Answering, Identity
-from vlmeval_findit.scoring import AnsweringModel, Run, load_run, load_runs, score_file, write_score
+from vlmeval_findit.scoring import Run, load_run, load_runs, score_file, write_score
 from vlmeval_findit.storage import RunFiles
 
 __all__ = ["board", "runs"]
@@ -109,7 +109,7 @@ def test_transparent_images_that_1_0_did_not_lay_on_white(
 def test_predictions_of_other_programs_are_compared_with_transparent_ones(world: World) -> None:
     new = showing(one(world, "New"), "1+alpha")
     old = one(world, "Old")
-    old = replace(old, provenance=replace(old.provenance, identity=None, prompts="findit-own-1"))
+    old = replace(old, provenance=replace(old.provenance, identity=None))
     assert not [why for why in reasons(make_board([new, old])).values() if "images" in why]
 
 
@@ -244,7 +244,7 @@ def dated(run: Identity) -> Identity:
 
 
 def answered(run: Run, *names: str) -> Run:
-    models = tuple(AnsweringModel(name, name, 3) for name in names)
+    models = tuple({"identifier": name, "rows": 3} for name in names)
     return replace(run, provenance=replace(run.provenance, answered_by=models))
 
 

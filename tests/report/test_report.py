@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scored_runs import HEIGHT, WIDTH, World, failing, grid, query, saying, speaking
+from scored_runs import HEIGHT, WIDTH, World, failing, grid, query, saying, speaking, with_facts
 
 from vlmeval_findit.benchmarks.findit import IOU_THRESHOLDS, box_roles, threshold_curve
 from vlmeval_findit.core import printable, shorten
@@ -170,7 +170,7 @@ def test_missing_files_are_left_out_with_the_reason(
     world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = world.run("A", JSON, speaking(JSON, 1.0))
-    other_words = replace(run, provenance=replace(run.provenance, prompts="release 4d99"))
+    other_words = with_facts(run, prompts="release 4d99")
     data = gallery_of(other_words)
     prompt = data["texts"][data["cards"][0]["prompt"]]
     assert prompt.startswith("Asked in release 4d99, whose words are not at hand")

@@ -69,7 +69,35 @@ def _names_a_cost(node: ast.AST) -> bool:
     return False
 
 
+_SCORE_KEYS = {"rows_missing", "scored_at", "coords_doubt", "answered_by", "totals", "scored_with"}
+
+
+def _names_a_key_of_scores(node: ast.AST) -> bool:
+    """Tell whether a key of a score's file is read or written as text."""
+    match node:
+        case ast.Subscript(slice=ast.Constant(value=key)):
+            return key in _SCORE_KEYS
+        case ast.Call(func=ast.Attribute(attr="get"), args=[ast.Constant(value=key), *_]):
+            return key in _SCORE_KEYS
+        case ast.Dict(keys=keys):
+            return any(isinstance(key, ast.Constant) and key.value in _SCORE_KEYS for key in keys)
+        case ast.ClassDef(body=body):
+            names = {each.target.id for each in body if _is_field(each)}
+            return len(names & _SCORE_KEYS) > 2
+    return False
+
+
+def _is_field(node: ast.AST) -> bool:
+    return isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name)
+
+
 HOMES = {
+    "a score on disk is one record": Home(
+        "scoring/provenance.py",
+        _names_a_key_of_scores,
+        "read_provenance(path), provenance_values(record)",
+        'values["answered_by"]',
+    ),
     "a cost is one row": Home(
         "scoring/query_costs.py",
         _names_a_cost,

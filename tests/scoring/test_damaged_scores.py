@@ -15,11 +15,11 @@ from scored_runs import World, speaking
 
 from vlmeval_findit.protocol import Settings
 from vlmeval_findit.scoring import (
+    Provenance,
     RowData,
     Run,
     RunError,
     ScoreFileError,
-    StoredProvenance,
     lines_of_sums,
     load_run,
     open_score,
@@ -135,7 +135,7 @@ def test_lines_without_parts_are_read_as_columns(files: RunFiles) -> None:
 def test_odd_values_in_a_provenance_are_read_or_refused(files: RunFiles) -> None:
     values = json.loads(files.provenance.read_text())
     refused = set()
-    read = {field.name for field in fields(StoredProvenance)}
+    read = {field.name for field in fields(Provenance)}
     for at in places({name: values[name] for name in read & values.keys()}):
         for odd in ODD:
             files.provenance.write_text(json.dumps(changed(values, at, odd)))

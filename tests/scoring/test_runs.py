@@ -28,7 +28,7 @@ def test_a_run_is_what_was_scored(world: World) -> None:
     assert {row.source for row in run.rows} == {f"{i}.jpg" for i in range(6)}
     known = run.provenance
     assert (known.prompts, known.rows, known.missing) == ("findit-own-1", frozenset(range(12)), ())
-    assert known.spaces == ("grid1000 (recorded by the run)",)
+    assert known.spaces_in_words == ("grid1000 (recorded by the run)",)
 
 
 def test_numbers_that_are_not_finite_and_labels(world: World) -> None:

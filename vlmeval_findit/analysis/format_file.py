@@ -45,7 +45,7 @@ def check_formats(runs: Iterable[Run]) -> None:
         if its.table_sha256 != others.table_sha256:
             raise StatisticsError(
                 f"{run.path} and {first.path} were asked about two versions of the table "
-                f"{its.table}: ask both again, in a new --work-dir"
+                f"{its.table.file}: ask both again, in a new --work-dir"
             )
         if its.prompts != others.prompts:
             raise StatisticsError(

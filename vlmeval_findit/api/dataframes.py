@@ -228,15 +228,15 @@ def row_of_run(run: Run) -> dict[str, Any]:
 
     provenance = run.provenance
     return runs_table([run]).records()[0] | {
-        "space": "; ".join(provenance.spaces),
+        "space": "; ".join(provenance.spaces_in_words),
         "prompts": provenance.prompts,
         "prompts hash": provenance.prompt_hash,
-        "table": provenance.table,
+        "table": provenance.table.file,
         "table sha256": provenance.table_sha256,
         "rows missing": len(provenance.missing),
         "forced": list(provenance.forced),
         "coords doubt": provenance.coords_doubt,
-        "answered by": [model.name for model in provenance.answered_by],
+        "answered by": [model.name for model in provenance.models],
         "versions": dict(provenance.versions),
         "scored with": dict(provenance.scored_with),
     }

@@ -253,7 +253,7 @@ def _as_dict(left: Run, right: Run, differences: dict[str, Difference]) -> dict[
             "dataset": run.variant.name,
             **_reviews_of(run),
             "prompts": run.provenance.prompts,
-            "answered by": [model.name for model in run.provenance.answered_by],
+            "answered by": [model.name for model in run.provenance.models],
             "queries": len(run.rows),
             "failed calls": run.failed,
             "file": str(run.path),

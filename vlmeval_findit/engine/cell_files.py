@@ -36,15 +36,11 @@ from ..scoring import (
     CellResult,
     RunScore,
     ScoreBasis,
-    answered_note,
     check_coordinates,
     check_replies,
     details_line,
     join_scores,
-    models_in,
-    note_on_stated,
     read_sealed,
-    reply_note,
     result_of,
     score_rows,
     versions_now,
@@ -448,7 +444,7 @@ def unchanged_result(output: Output, basis: ScoreBasis | None) -> CellResult | N
     if not (sealed.has_its_predictions() and sealed.has_its_results()):
         return None
     cell = output.cell
-    values = sealed.provenance
+    known = sealed.provenance
     return CellResult(
         cell.model,
         cell.variant,
@@ -457,15 +453,9 @@ def unchanged_result(output: Output, basis: ScoreBasis | None) -> CellResult | N
         sealed.failed,
         output.path,
         len(cell.dataset.queries),
-        coords_doubt=values["coords_doubt"],
-        answered_note=answered_note(models_in(values["answered_by"]), output.identity),
-        reply_note=reply_note(values["replies"]),
-        stated_note=_stated_note(cell.model, output.identity, values),
+        coords_doubt=known.coords_doubt,
+        answered_note=known.answered_note,
+        reply_note=known.reply_note,
+        stated_note=known.stated_note,
         sample=cell.sample,
     )
-
-
-def _stated_note(model: str, identity: Identity, values: Mapping[str, Any]) -> str | None:
-    """Say what was stated of a model, given the values of its provenance."""
-    told = values.get("thought_marks"), values.get("reads_like")
-    return note_on_stated(model, identity, values["spaces"], *told)

@@ -185,7 +185,7 @@ def tracker_key(run: Run) -> str:
     provenance = run.provenance
     sums = sorted((str(key), round(total, 6)) for key, total in run.sums.items())
     parts = [run.model, run.dataset_name, provenance.digest, provenance.predictions_sha256, sums]
-    return _digest([*parts, provenance.spaces])
+    return _digest([*parts, provenance.spaces_in_words])
 
 
 def _digest(parts: Sequence[Any]) -> str:

@@ -64,7 +64,6 @@ class ModelMarks:
 
     def values(self) -> dict[str, Any]:
         """Return the model's entry of the file."""
-        facts = ("digest", "predictions_sha256", "table", "table_sha256")
         return {
             "best": self.best.name,
             "shapes": {
@@ -72,7 +71,13 @@ class ModelMarks:
             },
             "colours": {name: each._asdict() for name, each in self.accuracies_of(COLOURS).items()},
             "runs": [
-                {"file": run.path.name, **{name: getattr(run.provenance, name) for name in facts}}
+                {
+                    "file": run.path.name,
+                    "digest": run.provenance.digest,
+                    "predictions_sha256": run.provenance.predictions_sha256,
+                    "table": run.provenance.table.file,
+                    "table_sha256": run.provenance.table_sha256,
+                }
                 for run in self.runs
             ],
         }

@@ -33,6 +33,7 @@ from ..scoring import (
     score_again,
     scorer_now,
     scorer_parts,
+    space_in_words,
 )
 
 _K = TypeVar("_K")
@@ -151,7 +152,7 @@ def _dataset_reason(run: Run, rest: Run) -> str:
             reasons.append(f"{words}, the rest {other.custom_words or other.prompts}")
     if its.table_sha256 != other.table_sha256:
         reasons.append(
-            f"other subset: {its.table} has SHA-256 {_short(its.table_sha256)}, the rest "
+            f"other subset: {its.table.file} has SHA-256 {_short(its.table_sha256)}, the rest "
             f"{_short(other.table_sha256)}"
         )
     if its.scored_under != other.scored_under:
@@ -324,7 +325,7 @@ def _unclear(run: Run, members: Sequence[Run]) -> str:
         conflicts = identity_conflicts(its, others) if its and others else []
         if not any(each.is_space for each in conflicts) and _spaces(run) != _spaces(other):
             conflicts.append(IdentityConflict(SPACE_KEY, _spaces(run), _spaces(other)))
-        answering = run.provenance.answered_by, other.provenance.answered_by
+        answering = run.provenance.models, other.provenance.models
         if all(answering) and keys_of(answering[0]) != keys_of(answering[1]):
             names = [", ".join(each.name for each in models) for models in answering]
             conflicts.append(IdentityConflict("the model that answered", *names))
@@ -339,7 +340,7 @@ def _unclear(run: Run, members: Sequence[Run]) -> str:
 
 def _spaces(run: Run) -> str:
     """Return the spaces that a run is scored in, without their source."""
-    return "; ".join(sorted({text.rpartition(" (")[0] for text in run.provenance.spaces}))
+    return "; ".join(sorted(set(map(space_in_words, run.provenance.spaces))))
 
 
 _RULES = (

@@ -307,14 +307,14 @@ def _review_lines(board: Board) -> list[str]:
 
 def _answering_lines(board: Board) -> list[str]:
     """Return lines on models whose runs other models answered: a mean over them mixes these."""
-    runs = [row.run for row in board.runs if row.run.provenance.answered_by]
+    runs = [row.run for row in board.runs if row.run.provenance.models]
     lines = []
     for model, its_runs in group_by(runs, lambda run: run.model).items():
-        if len({keys_of(run.provenance.answered_by) for run in its_runs}) < 2:
+        if len({keys_of(run.provenance.models) for run in its_runs}) < 2:
             continue
         by_name: dict[str, int] = {}
         for run in its_runs:
-            for name in dict.fromkeys(each.name for each in run.provenance.answered_by):
+            for name in dict.fromkeys(each.name for each in run.provenance.models):
                 by_name[name] = by_name.get(name, 0) + 1
         named = [f"{name} ({counted(count, 'run')})" for name, count in by_name.items()]
         lines.append((model, f": its runs were answered by {', '.join(named)}"))

@@ -14,7 +14,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from ..core import suggestion
+from ..core import Text, suggestion
 from .dataset_variant import (
     AnyDataset,
     DatasetNameError,
@@ -135,10 +135,10 @@ class Published:
 class Scorer:
     """A model that judges answers, for example an encoder."""
 
-    name: str  # For people
-    settings: Mapping[str, str]  # Only runs with equal settings are compared
-    source: str  # Who chose it
-    versions: Mapping[str, str] = field(
+    name: Text  # For people
+    settings: Mapping[str, Text]  # Only runs with equal settings are compared
+    source: Text  # Who chose it
+    versions: Mapping[str, Text] = field(
         default_factory=dict
     )  # For the record: they are not compared
 

@@ -17,6 +17,9 @@ from .score_writing import (
 from .provenance import (
     UNKNOWN_PROMPTS as UNKNOWN_PROMPTS,
     Provenance as Provenance,
+    read_provenance as read_provenance,
+    provenance_values as provenance_values,
+    space_in_words as space_in_words,
 )
 
 from .scored_run import (
@@ -47,8 +50,6 @@ from .score_reading import (
     ScoreFileError as ScoreFileError,
     lines_of_sums as lines_of_sums,
     read_details_line as read_details_line,
-    StoredProvenance as StoredProvenance,
-    read_provenance as read_provenance,
 )
 
 from .score_seal import (
@@ -77,7 +78,6 @@ from .coco_predictions import (
 )
 
 from .answered_by import (
-    AnsweringModel as AnsweringModel,
     count_models as count_models,
     as_values as as_values,
     models_in as models_in,
@@ -114,10 +114,6 @@ from .reviewed_score import (
     TableDecisions as TableDecisions,
     score_reviewed as score_reviewed,
     accepted_answer as accepted_answer,
-)
-
-from .stated_values import (
-    note_on_stated as note_on_stated,
 )
 
 from .recorded_reviews import (

@@ -1,23 +1,32 @@
-"""The provenance of a score: what a run's score rests on, as values for its file and read back."""
+"""What a score rests on: one record, which is written to a file beside the score and read back."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, is_dataclass
+from dataclasses import asdict, dataclass, field, fields, is_dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from ..core import file_sha256, read_json
-from ..models import find_model
-from ..protocol import (
-    DatasetVariant,
-    Identity,
-    Scorer,
-    SumName,
-    sum_rows,
+from ..core import (
+    Checked,
+    JsonObject,
+    MisplacedError,
+    PlainNumber,
+    Text,
+    TextError,
+    Values,
+    Whole,
+    file_sha256,
+    keys_of,
+    quoted_value,
+    read_json,
+    unsafe_name,
+    validate,
 )
-from ..storage import Shown, identity_values
+from ..models import find_model
+from ..protocol import GIVEN_SOURCE, DatasetVariant, Scorer, SumName, sum_rows
+from ..storage import Shown, StoredIdentity, identity_values
 from . import answered_by
 from .answered_by import AnsweringModel
 from .new_identity import plugins_used
@@ -25,7 +34,7 @@ from .query_costs import RunCosts, sum_up
 from .recorded_reviews import ScoreReviews
 from .reply_note import reply_note
 from .run_score import RunScore
-from .score_reading import StoredProvenance, StoredScorer
+from .score_reading import ScoreFileError
 from .scored_with import scored_with_now
 from .stated_values import note_on_stated
 
@@ -33,45 +42,169 @@ UNKNOWN_PROMPTS = "unknown"  # The prompt set of a run that did not record what 
 
 
 @dataclass(frozen=True, slots=True)
+class _Named:
+    name: Text
+
+
+@dataclass(frozen=True, slots=True)
+class _KnownOfSpace:
+    kind: Text
+    source: Text
+
+
+@dataclass(frozen=True, slots=True)
+class TableFile:
+    """The table that a run was asked about."""
+
+    file: Text
+    sha256: Text
+    meta: Values | None = None  # The facts of its ``.meta.json``
+
+
+def _file_name(name: str) -> str:
+    """Return the name of a file in the same folder, or raise ValueError."""
+    why = unsafe_name(name)
+    if why is not None:
+        raise ValueError(f"{quoted_value(name)} {why}")
+    if "/" in name:
+        raise ValueError(f"{quoted_value(name)} should be a name without a folder")
+    return name
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PredictionsFile:
+    """The predictions that were scored."""
+
+    file: Annotated[Text, Checked(_file_name)]
+    sha256: Text
+    rows: Whole = 0  # That were scored
+    rows_missing: tuple[Whole, ...]
+
+
+def _with_texts(values: Any) -> Any:
+    """Write the settings of a scorer as texts; its versions are needed."""
+    if isinstance(values, Mapping) and "versions" not in values:
+        raise MisplacedError("versions is missing")
+    if not isinstance(values, Mapping) or not isinstance(values.get("settings"), Mapping):
+        return values
+    return {**values, "settings": {name: str(each) for name, each in values["settings"].items()}}
+
+
+def _or_unknown(digest: Any) -> Any:
+    return UNKNOWN_PROMPTS if digest is None else digest
+
+
+# Keys that a file has where they say something only
+_OPTIONAL = ("scorer", "reviews", "thought_marks", "reads_like", "plugins")
+_RECORDS = (Scorer, ScoreReviews, RunCosts, TableFile, PredictionsFile)
+_OF_DETAILS = ("rows", "shown")  # What a score's details say, not this file
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Provenance:
-    """What a score rests on, as far as its run recorded it."""
+    """What a score rests on, as far as its run recorded it: a field a key of its file, in order.
 
-    identity: Identity | None  # As recorded before the first call (None: not recorded)
-    digest: str  # Short name of the identity
-    forced: tuple[str, ...]  # Conflicts that ``--force`` went over, in the run or its scoring
+    Keys with a value here are of files that versions before did not write.
+    """
 
-    prompts: str  # Prompt set
-    prompt_hash: str | None  # Over every row of the table
-    table: str
-    table_sha256: str
-    rows: frozenset[int]  # Indices of the rows that were scored
-    missing: tuple[int, ...]  # Rows that were not scored
-    spaces: tuple[str, ...]  # Coordinate spaces, each with its source
-    scorer: Scorer | None  # What decided besides the benchmark's code
-    versions: Mapping[str, str]  # At inference
-    scored_with: Mapping[str, str]  # Of :func:`.scored_with_now`
-    predictions_sha256: str
-    scored_at: str
-    plugins: Mapping[str, str] = field(default_factory=dict)
-    coords_doubt: str | None = None  # Why the declared space is in doubt (None: it is not)
-    answered_by: tuple[AnsweringModel, ...] = ()  # Models that say they answered
-    reply_note: str | None = None  # What is odd in the replies (None: nothing)
-    stated_note: str | None = None  # What was stated in place of what is known
-    costs: RunCosts = field(default_factory=RunCosts)  # As far as they are known
-    shown: Mapping[int, Shown] = field(default_factory=dict)  # Images of each row, where recorded
-    reasons: frozenset[str] = frozenset()  # Why replies do not adhere, as far as any does not
+    model: Text
+    dataset: Text = ""
+    benchmark: Text = ""
+    variant: Annotated[JsonObject, keys_of(_Named)]  # Its name and fields
+    identity: StoredIdentity | None  # As recorded before the first call (None: not recorded)
+    digest: Annotated[Text, Checked(_or_unknown, before=True)]  # Short name of the identity
+    forced: tuple[Text, ...]  # Conflicts that ``--force`` went over, in the run or its scoring
+    # Coordinate spaces in force: ``kind``, settings, and their ``source``
+    spaces: tuple[Annotated[JsonObject, keys_of(_KnownOfSpace)], ...]
+    coords_doubt: Text | None = None  # Why the declared space is in doubt (None: it is not)
+    # What decided besides the benchmark's code
+    scorer: Annotated[Scorer, Checked(_with_texts, before=True)] | None = None
     reviews: ScoreReviews | None = None  # Of labels, that it was scored with
-    made_of: Mapping[str, Any] = field(default_factory=dict)  # The facts of the table's .meta.json
+    thought_marks: tuple[Text, Text] | None = None  # That the score was told
+    reads_like: Text | None = None  # Known model that the score was told
+    answered_by: tuple[JsonObject, ...] = ()  # What replies say of their model, with ``rows``
+    replies: Mapping[str, PlainNumber] = field(default_factory=dict)  # Of :func:`.count_replies`
+    costs: RunCosts = field(default_factory=RunCosts)  # As far as they are known
+    table: TableFile
+    predictions: PredictionsFile
+    totals: Mapping[str, PlainNumber]  # Of the rows as the details have them, each once
+    metrics: Values = field(default_factory=dict)  # By key, in percent
+    reasons: Mapping[str, PlainNumber] = field(default_factory=dict)  # Why replies do not adhere
+    scored_with: Mapping[str, Text]  # Of :func:`.scored_with_now`
+    plugins: Mapping[str, Text] = field(default_factory=dict)
+    scored_at: Text
+    rows: frozenset[int] = frozenset()  # Indices of the rows that were scored
+    shown: Mapping[int, Shown] = field(default_factory=dict)  # Images of each row, where recorded
+
+    @property
+    def prompts(self) -> str:
+        """The prompt set."""
+        return (self.identity and self.identity.prompts) or UNKNOWN_PROMPTS
+
+    @property
+    def prompt_hash(self) -> str | None:
+        """The hash over the prompts of every row of the table."""
+        return self.identity.prompt_hash if self.identity else None
+
+    @property
+    def versions(self) -> Mapping[str, str]:
+        """The versions at inference."""
+        return {**self.identity.host, **self.identity.versions} if self.identity else {}
+
+    @property
+    def table_sha256(self) -> str:
+        return self.table.sha256
+
+    @property
+    def made_of(self) -> Mapping[str, Any]:
+        """The facts of the table's ``.meta.json``."""
+        return self.table.meta or {}
+
+    @property
+    def predictions_sha256(self) -> str:
+        return self.predictions.sha256
+
+    @property
+    def missing(self) -> tuple[int, ...]:
+        """The rows that were not scored."""
+        return self.predictions.rows_missing
+
+    @property
+    def spaces_in_words(self) -> tuple[str, ...]:
+        """The spaces, each with its source: ``smart_resize patch=16 (model table: Qwen3-VL)``."""
+        return tuple(f"{space_in_words(each)} ({each['source']})" for each in self.spaces)
+
+    @property
+    def is_in_given_space(self) -> bool:
+        """Whether it was scored in another space than its run recorded."""
+        return any(space["source"].startswith(GIVEN_SOURCE) for space in self.spaces)
+
+    @property
+    def models(self) -> tuple[AnsweringModel, ...]:
+        """The models that say they answered."""
+        return answered_by.models_in(self.answered_by)
+
+    @property
+    def answered_note(self) -> str | None:
+        """Say that several models answered, or another than was asked."""
+        return answered_by.answered_note(self.models, self.identity)
+
+    @property
+    def reply_note(self) -> str | None:
+        """Say what is odd in the replies; None: nothing."""
+        return reply_note(self.replies)
+
+    @property
+    def stated_note(self) -> str | None:
+        """Say what was stated in place of what is known; None: nothing."""
+        return note_on_stated(
+            self.model, self.identity, self.spaces, self.thought_marks, self.reads_like
+        )
 
     @property
     def voter(self) -> str:
         """The name of the run among voters: its digest, else that of its predictions."""
         return self.digest if self.identity is not None else self.predictions_sha256[:12]
-
-    @property
-    def answered_note(self) -> str | None:
-        """Say that several models answered, or another than was asked."""
-        return answered_by.answered_note(self.answered_by, self.identity)
 
     @property
     def custom_words(self) -> str:
@@ -92,53 +225,100 @@ class Provenance:
         return frozenset(settings.items())
 
 
-def provenance_of(run: RunScore, predictions: Path) -> dict[str, Any]:
-    """Return the values that a score depends on."""
+def space_in_words(space: Mapping[str, Any]) -> str:
+    """Return a space without its source: ``smart_resize patch=16``."""
+    words = [space["kind"]]
+    for name, value in space.items():
+        if name not in ("kind", "source") and value:
+            words.append(f"{name}={value}")
+    return " ".join(words)
+
+
+# --- its file -------------------------------------------------------------------------------------
+
+
+def read_provenance(path: Path) -> Provenance:
+    """Read the provenance of a score, without what its details say.
+
+    Raises:
+        ScoreFileError: it is damaged.
+        OSError: it cannot be read.
+    """
+    try:
+        return provenance_from(read_json(path))
+    except MisplacedError as error:
+        raise ScoreFileError(f"{path}: {error.below()}") from None
+    except TextError as error:
+        raise ScoreFileError(error.message_for(path)) from None
+
+
+def provenance_from(values: object) -> Provenance:
+    """Make a provenance of the values of its file, or raise a MisplacedError."""
+    return validate(Provenance, values)
+
+
+def provenance_values(provenance: Provenance) -> dict[str, Any]:
+    """Return the values of the file, as :func:`read_provenance` reads them."""
+    values: dict[str, Any] = {}
+    for each in fields(provenance):
+        value = getattr(provenance, each.name)
+        if each.name in _OF_DETAILS or (each.name in _OPTIONAL and not value):
+            continue
+        values[each.name] = asdict(value) if isinstance(value, _RECORDS) else value
+    values["identity"] = provenance.identity and identity_values(provenance.identity)
+    values["digest"] = provenance.identity and provenance.digest
+    return values
+
+
+# --- of a score that was just made ----------------------------------------------------------------
+
+
+def provenance_of(run: RunScore, predictions: Path) -> Provenance:
+    """Return what a score depends on."""
     meta = run.dataset.table.with_suffix(".meta.json")
     benchmark = run.benchmark
     identity = run.identity
-    scored = {row.index for row in run.rows}
+    scored = frozenset(row.index for row in run.rows)
     metrics = (*benchmark.metrics, benchmark.headline_counting_failures)
     values = run.values(metrics)
     marks = run.thought_marks
-    plugins = _plugins(run)
-    return {
-        "model": run.model,
-        "dataset": run.dataset.name,
-        "benchmark": benchmark.name,
-        "variant": _variant_values(run.dataset.variant),
-        "identity": identity and identity_values(identity),
-        "digest": identity and identity.digest,
-        "forced": [*(identity.forced if identity else ()), *run.forced],
-        "spaces": [dict(space) for space in run.spaces],
-        "coords_doubt": run.coords_doubt,
-        **({"scorer": asdict(run.scorer)} if run.scorer else {}),
-        **({"reviews": asdict(run.reviews)} if run.reviews else {}),
-        **({"thought_marks": [marks.opens, marks.closes]} if marks else {}),
-        **({"reads_like": run.reads_like} if run.reads_like else {}),
-        "answered_by": answered_by.as_values(run.answered_by),
-        "replies": dict(run.reply_counts),
-        "costs": asdict(sum_up(run.costs)),
-        "table": {
-            "file": run.dataset.table.name,
-            "sha256": file_sha256(run.dataset.table),
-            "meta": read_json(meta) if meta.is_file() else None,
-        },
-        "predictions": {
-            "file": predictions.name,
-            "sha256": file_sha256(predictions),
-            "rows": len(run.rows),
-            "rows_missing": sorted(set(run.dataset.queries) - scored),
-        },
-        # Of the rows as the details have them, each once
-        "totals": {key: total for key, total in _totals(run).items() if isinstance(key, str)},
-        "metrics": {metric.key or metric.name: values[metric.name] for metric in metrics},
-        "reasons": dict(run.reasons),
+    return Provenance(
+        model=run.model,
+        dataset=run.dataset.name,
+        benchmark=benchmark.name,
+        variant=_variant_values(run.dataset.variant),
+        identity=identity,
+        digest=identity.digest if identity is not None else UNKNOWN_PROMPTS,
+        forced=(*(identity.forced if identity else ()), *run.forced),
+        spaces=tuple(dict(space) for space in run.spaces),
+        coords_doubt=run.coords_doubt,
+        scorer=run.scorer,
+        reviews=run.reviews,
+        thought_marks=(marks.opens, marks.closes) if marks else None,
+        reads_like=run.reads_like,
+        answered_by=tuple(answered_by.as_values(run.answered_by)),
+        replies=dict(run.reply_counts),
+        costs=sum_up(run.costs),
+        table=TableFile(
+            file=run.dataset.table.name,
+            sha256=file_sha256(run.dataset.table),
+            meta=read_json(meta) if meta.is_file() else None,
+        ),
+        predictions=PredictionsFile(
+            file=predictions.name,
+            sha256=file_sha256(predictions),
+            rows=len(run.rows),
+            rows_missing=tuple(sorted(set(run.dataset.queries) - scored)),
+        ),
+        totals={key: total for key, total in _totals(run).items() if isinstance(key, str)},
+        metrics={metric.key or metric.name: values[metric.name] for metric in metrics},
+        reasons=dict(run.reasons),
         # Versions of inference are in the run's identity.
-        "scored_with": scored_with_now(run.dataset.variant, _row_of(run), _kinds(run)),
-        **({"plugins": plugins} if plugins else {}),
-        "scored_at": datetime.now(UTC).isoformat(timespec="seconds"),
-    }
+        scored_with=scored_with_now(run.dataset.variant, _row_of(run), _kinds(run)),
+        plugins=_plugins(run),
+        scored_at=datetime.now(UTC).isoformat(timespec="seconds"),
+        rows=scored,
+    )
 
 
 def _totals(run: RunScore) -> Mapping[SumName, float]:
@@ -170,56 +350,3 @@ def _row_of(run: RunScore) -> str | None:
 
 def _kinds(run: RunScore) -> list[str]:
     return [space["kind"] for space in run.spaces]
-
-
-def provenance_from(
-    stored: StoredProvenance, shown: Mapping[int, Shown], costs: RunCosts
-) -> Provenance:
-    """Return the values that a score depends on, by its provenance and details.
-
-    ``shown`` are the images of every row, none where they were not recorded.
-    """
-    run = stored.identity
-    return Provenance(
-        identity=run,
-        digest=stored.digest or UNKNOWN_PROMPTS,
-        forced=stored.forced,
-        prompts=(run and run.prompts) or UNKNOWN_PROMPTS,
-        prompt_hash=run.prompt_hash if run else None,
-        table=stored.table.file,
-        table_sha256=stored.table.sha256,
-        rows=frozenset(shown),
-        missing=stored.predictions.rows_missing,
-        spaces=tuple(_space_text(space) for space in stored.spaces),
-        scorer=_scorer(stored.scorer) if stored.scorer else None,
-        versions={**run.host, **run.versions} if run else {},
-        scored_with=stored.scored_with,
-        predictions_sha256=stored.predictions.sha256,
-        scored_at=stored.scored_at,
-        plugins=stored.plugins,
-        coords_doubt=stored.coords_doubt,
-        answered_by=answered_by.models_in(stored.answered_by),
-        reply_note=reply_note(stored.replies),
-        stated_note=note_on_stated(
-            stored.model, run, stored.spaces, stored.thought_marks, stored.reads_like
-        ),
-        costs=costs,
-        reasons=frozenset(stored.reasons),
-        reviews=stored.reviews,
-        shown={index: images for index, images in shown.items() if images},
-        made_of=stored.table.meta or {},
-    )
-
-
-def _scorer(stored: StoredScorer) -> Scorer:
-    settings = {name: str(value) for name, value in stored.settings.items()}
-    return Scorer(stored.name, settings, stored.source, stored.versions)
-
-
-def _space_text(space: Mapping[str, Any]) -> str:
-    """Return a space in words: ``smart_resize patch=16 (model table: Qwen3-VL)``."""
-    words = [space["kind"]]
-    for name, value in space.items():
-        if name not in ("kind", "source") and value:
-            words.append(f"{name}={value}")
-    return f"{' '.join(words)} ({space['source']})"

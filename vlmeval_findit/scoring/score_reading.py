@@ -6,31 +6,20 @@ from collections.abc import Callable, Container, Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 from ..core import (
-    Checked,
-    JsonObject,
     MisplacedError,
-    PlainNumber,
     Text,
-    TextError,
     Values,
     Whole,
     YesNo,
-    keys_of,
     open_text,
     parse_json,
     parse_lines,
-    quoted_value,
-    read_json,
-    unsafe_name,
     validate,
 )
 from ..protocol import ScoredRow
-from ..storage import StoredIdentity
-from .query_costs import RunCosts
-from .recorded_reviews import ScoreReviews
 
 
 class ScoreFileError(ValueError):
@@ -136,93 +125,3 @@ def _fast_parser() -> Callable[[str], Any]:
     from pydantic_core import from_json
 
     return from_json
-
-
-# --- provenance -----------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class _StoredVariant:
-    name: Text
-
-
-@dataclass(frozen=True, slots=True)
-class _StoredTable:
-    file: Text
-    sha256: Text
-    meta: Values | None = None  # The facts of its ``.meta.json``
-
-
-def _file_name(name: str) -> str:
-    """Return the name of a file in the same folder, or raise ValueError."""
-    why = unsafe_name(name)
-    if why is not None:
-        raise ValueError(f"{quoted_value(name)} {why}")
-    if "/" in name:
-        raise ValueError(f"{quoted_value(name)} should be a name without a folder")
-    return name
-
-
-@dataclass(frozen=True, slots=True)
-class _StoredPredictions:
-    file: Annotated[Text, Checked(_file_name)]
-    sha256: Text
-    rows_missing: tuple[Whole, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class StoredScorer:
-    """What decided besides the benchmark's code, as a file has it."""
-
-    name: Text
-    settings: Mapping[str, Any]
-    source: Text
-    versions: Mapping[str, Text]
-
-
-@dataclass(frozen=True, slots=True)
-class _KnownOfSpace:
-    kind: Text
-    source: Text
-
-
-@dataclass(frozen=True, slots=True)
-class StoredProvenance:
-    """What is read of a provenance file; it has more, for people."""
-
-    model: Text
-    variant: _StoredVariant
-    identity: StoredIdentity | None
-    digest: Text | None
-    forced: tuple[Text, ...]
-    spaces: tuple[Annotated[JsonObject, keys_of(_KnownOfSpace)], ...]
-    table: _StoredTable
-    predictions: _StoredPredictions
-    totals: Mapping[str, PlainNumber]
-    scored_with: Mapping[str, Text]
-    scored_at: Text
-    scorer: StoredScorer | None = None
-    plugins: Mapping[str, Text] = field(default_factory=dict)
-    coords_doubt: Text | None = None
-    thought_marks: tuple[Text, Text] | None = None
-    reads_like: Text | None = None
-    reasons: Mapping[str, PlainNumber] = field(default_factory=dict)
-    answered_by: tuple[JsonObject, ...] = ()
-    replies: Mapping[str, PlainNumber] = field(default_factory=dict)
-    costs: RunCosts | None = None  # None: of a version that did not add them up
-    reviews: ScoreReviews | None = None
-
-
-def read_provenance(path: Path) -> StoredProvenance:
-    """Read the provenance of a score.
-
-    Raises:
-        ScoreFileError: it is damaged.
-        OSError: it cannot be read.
-    """
-    try:
-        return validate(StoredProvenance, read_json(path))
-    except MisplacedError as error:
-        raise ScoreFileError(f"{path}: {error.below()}") from None
-    except TextError as error:
-        raise ScoreFileError(error.message_for(path)) from None

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from ..core import file_sha256, read_json, sha256_of
 from ..protocol import SumKey, SumName
 from ..storage import RunFiles
+from .provenance import Provenance, provenance_from
 from .run_score import RunScore
 
 SEAL = "seal"  # Key of a provenance
@@ -31,36 +32,32 @@ class SealedScore:
     """A provenance that nobody edited since it was sealed."""
 
     files: RunFiles
-    provenance: Mapping[str, Any]
+    provenance: Provenance
+    seal: Mapping[str, Any]
 
     @property
     def basis(self) -> ScoreBasis:
-        return ScoreBasis(*self._seal["basis"])
+        return ScoreBasis(*self.seal["basis"])
 
     @property
     def sums(self) -> dict[SumName, float]:
         """The sums of the run, in their order."""
-        return {_key(*words): total for *words, total in self._seal["sums"]}
+        return {_key(*words): total for *words, total in self.seal["sums"]}
 
     @property
     def failed(self) -> int:
         """Number of rows without an answer, or without log-probabilities that were requested."""
-        return int(self._seal["failed"])
+        return int(self.seal["failed"])
 
     def has_its_predictions(self) -> bool:
         """Return whether the prediction file is the one that was scored."""
         path = self.files.predictions
-        return path.is_file() and file_sha256(path) == self.provenance["predictions"]["sha256"]
+        return path.is_file() and file_sha256(path) == self.provenance.predictions_sha256
 
     def has_its_results(self) -> bool:
         """Return whether score and details are as they were written."""
         paths = (self.files.score, self.files.details)
-        return all(path.is_file() for path in paths) and self._seal["files"] == _hashes(self.files)
-
-    @property
-    def _seal(self) -> Mapping[str, Any]:
-        seal: Mapping[str, Any] = self.provenance[SEAL]
-        return seal
+        return all(path.is_file() for path in paths) and self.seal["files"] == _hashes(self.files)
 
 
 def seal_of(
@@ -86,9 +83,10 @@ def read_sealed(files: RunFiles) -> SealedScore | None:
         seal = dict(values[SEAL])
         sealed_as = seal.pop("sha256")
         actual = _sha256({**values, SEAL: seal})
+        provenance = provenance_from(values)
     except (KeyError, OSError, RecursionError, TypeError, ValueError):
         return None
-    return SealedScore(files, values) if actual == sealed_as else None
+    return SealedScore(files, provenance, seal) if actual == sealed_as else None
 
 
 def _hashes(files: RunFiles) -> list[str]:

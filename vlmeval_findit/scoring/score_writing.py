@@ -27,9 +27,15 @@ from ..protocol import (
     thought_marks,
 )
 from ..storage import RunFiles, model_with_mark, run_of, space_mark
-from .provenance import UNKNOWN_PROMPTS, provenance_of
+from .provenance import (
+    UNKNOWN_PROMPTS,
+    Provenance,
+    provenance_of,
+    provenance_values,
+    read_provenance,
+)
 from .run_score import RunScore
-from .score_reading import ScoreFileError, StoredProvenance, read_provenance
+from .score_reading import ScoreFileError
 from .score_seal import SEAL, ScoreBasis, seal_of
 
 
@@ -55,7 +61,7 @@ def write_score(
         f.write(as_csv([score_row(run)]))
     with atomic_write(files.details) as f:
         f.writelines(map(details_line, run.rows) if details is None else details)
-    values = provenance_of(run, predictions)
+    values = provenance_values(provenance_of(run, predictions))
     if basis is not None and _is_known_by_hashes(run, values):
         values[SEAL] = seal_of(values, run, files, basis, failed)
     with atomic_write(files.provenance) as f:
@@ -167,7 +173,7 @@ def last_score(predictions: Path, settings: Settings) -> LastScore:
     return LastScore()
 
 
-def _told(stored: StoredProvenance, settings: Settings) -> LastScore:
+def _told(stored: Provenance, settings: Settings) -> LastScore:
     """Return what a score was told and the settings do not say."""
     spaces = [space for space in stored.spaces if is_stated(space["source"])]
     marks = stored.thought_marks
@@ -201,14 +207,14 @@ def open_score(path: Path, settings: Settings) -> tuple[Path, Settings]:
     return predictions, replace(settings, space=space, separately=True)
 
 
-def _with_marks(settings: Settings, stored: StoredProvenance) -> Settings:
+def _with_marks(settings: Settings, stored: Provenance) -> Settings:
     """Complete settings without thought marks by those of a provenance."""
     if settings.thought_marks is not None or stored.thought_marks is None:
         return settings
     return replace(settings, thought_marks=thought_marks(stored.thought_marks))
 
 
-def _first_space(stored: StoredProvenance) -> dict[str, Any]:
+def _first_space(stored: Provenance) -> dict[str, Any]:
     return _plain(stored.spaces[0])
 
 
@@ -216,7 +222,7 @@ def _plain(space: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in space.items() if name != "source"}
 
 
-def _earlier(provenance: Path) -> StoredProvenance:
+def _earlier(provenance: Path) -> Provenance:
     try:
         return read_provenance(provenance)
     except ScoreFileError as error:

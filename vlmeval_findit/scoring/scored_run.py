@@ -21,7 +21,6 @@ import numpy as np
 from ..benchmarks import benchmark_of, parse
 from ..core import file_sha256
 from ..protocol import (
-    GIVEN_SOURCE,
     Benchmark,
     DatasetNameError,
     DatasetVariant,
@@ -53,13 +52,11 @@ from ..storage import (
 )
 from .new_identity import installed_plugins
 from .prediction_names import prediction_files, score_command
-from .provenance import Provenance, provenance_from
+from .provenance import Provenance, read_provenance
 from .query_costs import RunCosts, cost_in, sum_up
 from .score_reading import (
     ScoreFileError,
-    StoredProvenance,
     lines_of_sums,
-    read_provenance,
     stored_rows,
 )
 
@@ -152,7 +149,7 @@ class Run:
     @property
     def other_space(self) -> bool:
         """Whether it was scored in another space than it recorded; its model's name says so."""
-        return any(f"({GIVEN_SOURCE}" in space for space in self.provenance.spaces)
+        return self.provenance.is_in_given_space
 
     @property
     def voted(self) -> bool:
@@ -273,7 +270,7 @@ def load_run(provenance: Path, keep: RowData = RowData.DETAILS) -> Run:
         variant=variant,
         path=provenance.with_name(stored.predictions.file),
         rows=read.rows,
-        provenance=provenance_from(stored, read.shown, read.costs),
+        provenance=_with_details(stored, read),
         random=read.random,
         mark=files.mark,
     )
@@ -297,7 +294,7 @@ class _ReadRows(NamedTuple):
     random: RandomRows | None = None
 
 
-def _read_rows(stored: StoredProvenance, variant: DatasetVariant, details: Path) -> _ReadRows:
+def _read_rows(stored: Provenance, variant: DatasetVariant, details: Path) -> _ReadRows:
     rows = tuple(stored_rows(details))
     random = None
     if stored.reviews is not None:
@@ -305,15 +302,32 @@ def _read_rows(stored: StoredProvenance, variant: DatasetVariant, details: Path)
     return _ReadRows(
         rows=rows,
         shown={row.index: shown_in(row.details.get(SHOWN_COLUMN)) for row in rows},
-        costs=stored.costs or sum_up([cost_in(row.details) for row in rows if not row.failed]),
+        costs=stored.costs if _has_costs(stored) else _sum_of_costs(rows),
         random=random,
     )
 
 
-def _read_sums(stored: StoredProvenance, variant: DatasetVariant, path: Path) -> _ReadRows | None:
+def _has_costs(stored: Provenance) -> bool:
+    """Tell whether the costs of its answers are added up; some versions did not."""
+    return stored.costs != RunCosts()
+
+
+def _sum_of_costs(rows: Iterable[ScoredRow]) -> RunCosts:
+    return sum_up([cost_in(row.details) for row in rows if not row.failed])
+
+
+def _with_details(stored: Provenance, read: _ReadRows) -> Provenance:
+    """Complete a provenance by what the details say; its totals were for checking these."""
+    shown = {index: images for index, images in read.shown.items() if images}
+    return replace(
+        stored, costs=read.costs, rows=frozenset(read.shown), shown=shown, totals={}, metrics={}
+    )
+
+
+def _read_sums(stored: Provenance, variant: DatasetVariant, path: Path) -> _ReadRows | None:
     """Read rows straight into columns; None where a score needs more of them, or is damaged."""
     in_sums = benchmark_of(variant).errors.in_sums
-    if stored.costs is None or stored.reviews is not None or not in_sums:
+    if not _has_costs(stored) or stored.reviews is not None or not in_sums:
         return None
     lines = lines_of_sums(path)
     if lines is None:
@@ -349,10 +363,10 @@ def with_details(run: Run) -> Run:
     return replace(run, rows=tuple(read_details(run)), details=None)
 
 
-def _variant(provenance: Path, stored: StoredProvenance) -> DatasetVariant:
+def _variant(provenance: Path, stored: Provenance) -> DatasetVariant:
     """Parse what was asked; the error names a plug-in that is not installed."""
     try:
-        return parse(stored.variant.name)
+        return parse(stored.variant["name"])
     except DatasetNameError as error:
         missing = plugin_conflicts(stored.plugins, installed_plugins())
         if missing:
