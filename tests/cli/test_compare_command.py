@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import webbrowser
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -122,6 +123,40 @@ def test_folders_are_paired_by_dataset(world: World, capsys: pytest.CaptureFixtu
     _moved(world, "One")
     assert main(["compare", *folders]) == 2
     assert "are both of Pascal: name the file" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("side", [0, 1])
+def test_of_two_runs_of_a_cell_that_of_a_board_is_compared(
+    side: int, world: World, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A copy of a run in the folder is left out by name, on whichever side it is."""
+    for model, rate in (("One", 1.0), ("Other", 0.5)):
+        world.run(model, TEXT, speaking(TEXT, rate))
+    folders = [_moved(world, model) for model in ("One", "Other")]
+    assert main(["compare", *folders]) == 0
+    alone = capsys.readouterr().out
+    shutil.copytree(folders[side], Path(folders[side]) / "copy")
+    assert main(["compare", *folders]) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert f"{'AB'[side]}: left out: {folders[side]}" in said
+    assert "the same predictions as" in said
+    assert " ".join(alone.split()) in said
+
+
+def test_runs_that_contradict_each_other_are_not_compared(
+    world: World, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for rate, folder in ((1.0, "a"), (0.5, "b")):
+        world.predict(
+            "One",
+            TEXT,
+            speaking(TEXT, rate),
+            change=lambda run: replace(run, asked_at=None),
+            folder=f"both/{folder}",
+        )
+    other = world.run("Other", TEXT, speaking(TEXT, 0.5))
+    assert main(["compare", str(world.runs / "both"), str(other.path)]) == 2
+    assert "is not recorded whether" in capsys.readouterr().err
 
 
 def test_each_row_of_folders_has_its_models_and_its_metric(

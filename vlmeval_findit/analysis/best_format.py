@@ -109,5 +109,5 @@ def _rank(benchmark: Benchmark, average: FormatAverage) -> tuple[object, ...]:
     values = []
     for metric in benchmark.ranking:
         value = round(average.metric_values[metric.name], _DIGITS)
-        values.append(value if metric.better is Better.LOWER else -value)
+        values.append(metric.better.order(value))
     return (-average.datasets, *values, average.variant.format_place)

@@ -43,11 +43,10 @@ def pareto_front(
     >>> pareto_front([0.5, 0.9], [1.0, 2.0], Better.LOWER)
     [0]
     """
-    sign = -1 if better is Better.LOWER else 1
     points = []
     for at, (score, cost) in enumerate(zip(scores, costs, strict=True)):
         if score is not None and cost is not None:
-            points.append((_rounded(cost), -sign * _rounded(score), at))
+            points.append((_rounded(cost), better.order(_rounded(score)), at))
     front: list[int] = []
     last: tuple[float, float] | None = None
     # The cheapest first, of equal costs the best: who follows must be better than all before.

@@ -118,14 +118,14 @@ def best_by_truth(runs: Sequence[Run]) -> Run:
     """
     benchmark = runs[0].benchmark
     metrics = (benchmark.metrics[0], *benchmark.ranking[1:])
-    signs = [-1 if metric.better is Better.LOWER else 1 for metric in metrics]
 
     def rank(row: ScoredRow) -> tuple[float, ...]:
         if row.failed:
             return (0.0,)
         sums = sum_rows([row]) if row.parts else row.sums
         values = [benchmark.query_score(row), *(metric.value(sums) for metric in metrics[1:])]
-        return 1.0, *(sign * (value or 0.0) for sign, value in zip(signs, values, strict=True))
+        known = zip(metrics, values, strict=True)
+        return 1.0, *(-metric.better.order(value or 0.0) for metric, value in known)
 
     return replace(runs[0], rows=tuple(max(rows, key=rank) for rows in by_query(runs)))
 

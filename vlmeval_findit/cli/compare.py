@@ -23,10 +23,13 @@ from ..analysis import (
 )
 from ..core import counted, printable, suggestion
 from ..leaderboard import (
+    ExcludedRun,
     Table,
     comparison_table,
     cost_comparison_table,
     datasets_table,
+    group_by,
+    group_comparable,
     headline_title,
     pairs_by_models,
     to_json,
@@ -93,6 +96,8 @@ def command(
             _print_datasets(group, [by_pair[_key(pair)] for pair in group])
         say("Every metric of one dataset, and its queries: name the files of two runs.")
     for name, side in zip("AB", loaded, strict=True):
+        for left_out in side.left_out:
+            print_folded(f"{name}: left out: {left_out.run.path}: {left_out.reason}")
         if side.formats > 1:
             print_folded(
                 f"{name}: one of {side.formats} formats in its folder. If it was chosen for its "
@@ -146,16 +151,18 @@ def _reviewed_pairs(pairs: Sequence[tuple[Run, Run]], reviews: Reviews) -> list[
 class _Side(NamedTuple):
     """The runs that A or B names, their paths, and how many formats they were named among."""
 
-    runs: list[Run]
+    runs: Sequence[Run]
     paths: Sequence[Path]
     formats: int = 1
+    left_out: Sequence[ExcludedRun] = ()
 
 
 def _runs_of(side: Path) -> _Side:
     """Load the runs of a file, a folder, or of a format in a folder (``FOLDER=FORMAT``)."""
     folder, _, format_ = str(side).rpartition("=")
     if not folder or side.exists():
-        return _Side(load_runs([side], keep=RowData.QUERY_SCORES), [side])
+        comparable, excluded = _comparable(load_runs([side], keep=RowData.QUERY_SCORES))
+        return _Side(comparable, [side], left_out=excluded)
     runs = load_runs([Path(folder)], keep=RowData.QUERY_SCORES)
     chosen = [run for run in runs if run.variant.format == format_]
     if not chosen:
@@ -165,7 +172,28 @@ def _runs_of(side: Path) -> _Side:
         )
     asked = {(run.model, run.board_dataset) for run in chosen}
     beside = {run.variant.format for run in runs if (run.model, run.board_dataset) in asked}
-    return _Side(chosen, [run.path for run in chosen], len(beside))
+    comparable, excluded = _comparable(chosen)
+    return _Side(comparable, [run.path for run in comparable], len(beside), excluded)
+
+
+def _comparable(runs: Sequence[Run]) -> tuple[list[Run], list[ExcludedRun]]:
+    """Return the runs of a folder that a board compares; a run that is named alone is not judged.
+
+    Raises:
+        ValueError: none of several can be compared.
+    """
+    if len(runs) == 1:
+        return list(runs), []
+    comparable: list[Run] = []
+    excluded: list[ExcludedRun] = []
+    for of_benchmark in group_by(runs, lambda run: run.benchmark.name).values():
+        datasets, others = group_comparable(of_benchmark)
+        comparable += [run for dataset in datasets for run in dataset.runs]
+        excluded += others
+    if not comparable:
+        first = excluded[0]
+        raise ValueError(f"{first.run.path}: {first.reason}")
+    return comparable, excluded
 
 
 def _print_datasets(

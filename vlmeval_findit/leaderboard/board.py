@@ -7,7 +7,7 @@ from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from ..analysis import HeldOutAnswers, estimate_run, is_favoured
-from ..protocol import Benchmark, Better, Metric, Published
+from ..protocol import Benchmark, Metric, Published
 from ..scoring import Run
 from ..statistics import (
     BestOf,
@@ -261,7 +261,7 @@ def _order_models(
         overall = cells.get((model, OVERALL))
         if overall is None or metric.name not in overall.entries:
             return True, -in_datasets[model], model
-        return False, _sign(metric) * overall.entries[metric.name].tested, model
+        return False, metric.better.order(overall.entries[metric.name].tested), model
 
     return tuple(sorted({model for model, _ in cells}, key=rank))
 
@@ -499,12 +499,7 @@ def _values_elsewhere(
 def best_first(metric: Metric, values: Mapping[str, float]) -> list[str]:
     """Order models by their values of a metric; those of equal values by name."""
     # Rounded: equal values must not be ordered by their last bits.
-    return sorted(values, key=lambda model: (_sign(metric) * round(values[model], 9), model))
-
-
-def _sign(metric: Metric) -> int:
-    """Return what a value is multiplied by, so that the lowest product is the best."""
-    return 1 if metric.better is Better.LOWER else -1
+    return sorted(values, key=lambda model: (metric.better.order(round(values[model], 9)), model))
 
 
 def mean_estimate(runs: Sequence[Run], metrics: Sequence[Metric]) -> Estimate:

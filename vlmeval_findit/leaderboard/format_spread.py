@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from ..analysis import estimate_run
 from ..core import counted
-from ..protocol import Better, Metric
+from ..protocol import Metric
 from ..statistics import TOO_FEW_IMAGES, Difference
 from .board import Board
 from .columns import Column, count_column, difference_column, table_of, value_column
@@ -78,10 +78,10 @@ def format_spreads(board: Board) -> list[FormatSpread]:
 def _best_first(rows: Sequence[FormatRow], board: Board) -> list[ComparedFormat]:
     """Return the formats that have a value, the best first; of equal ones the reported."""
     metric = board.headline
-    sign = -1 if metric.better is Better.HIGHER else 1
     values = [(row.run.value(metric), row) for row in rows]
-    known = [(sign * value, not row.reported, row) for value, row in values if value is not None]
-    order = [row for *_, row in sorted(known, key=lambda each: each[:2])]
+    known = [(value, row) for value, row in values if value is not None]
+    known.sort(key=lambda each: (metric.better.order(each[0]), not each[1].reported))
+    order = [row for _, row in known]
     if not order:
         return []
     runs = [row.run for row in order]
@@ -158,7 +158,7 @@ def loss(difference: Difference | None, metric: Metric) -> float:
     """Return what a format loses against another, in the unit of its headline; None: itself."""
     if difference is None:
         return 0.0
-    return -difference.value if metric.better is Better.HIGHER else difference.value
+    return metric.better.order(difference.value)
 
 
 def spread_sentence(board: Board, spreads: Sequence[FormatSpread]) -> str:
@@ -191,7 +191,5 @@ def _amount(difference: Difference | None, metric: Metric) -> str:
     interval = difference.interval if difference else None
     if interval is None:
         return text
-    low, high = interval.low, interval.high
-    if metric.better is Better.HIGHER:
-        low, high = -high, -low
+    low, high = sorted(map(metric.better.order, (interval.low, interval.high)))
     return f"{text} ({low:.1f} to {high:.1f})"

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from ..analysis import estimate_run
-from ..protocol import Better, Metric
+from ..protocol import Metric
 from ..scoring import Run
 from ..statistics import (
     INTERVALS_LEGEND,
@@ -132,9 +132,8 @@ def _curve(checkpoints: Sequence[_Checkpoint], curves: int) -> LearningCurve:
             estimates.append((each, value, estimate))
     if not estimates:
         return LearningCurve(name, metric, ())
-    sign = 1 if metric.better is Better.HIGHER else -1
     # The first of equals, which are in the order of their steps
-    _, _, best = max(estimates, key=lambda known: sign * known[1])
+    _, _, best = min(estimates, key=lambda known: metric.better.order(known[1]))
     # A single checkpoint is tested against none.
     share = alpha_share(max(2, len(estimates))) / curves
     choice = BestOf(len(estimates), share, Family.CHECKPOINTS)

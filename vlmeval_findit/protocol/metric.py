@@ -78,6 +78,16 @@ class Better(Enum):
     HIGHER = "higher"
     LOWER = "lower"
 
+    def order(self, value: float) -> float:
+        """Return a number by which values are sorted, the best first; of a difference, the loss.
+
+        >>> sorted([60.0, 80.0, 70.0], key=Better.HIGHER.order)
+        [80.0, 70.0, 60.0]
+        >>> Better.HIGHER.order(-2.5), Better.LOWER.order(-2.5)
+        (2.5, -2.5)
+        """
+        return value if self is Better.LOWER else -value
+
 
 @dataclass(frozen=True, slots=True)
 class Metric:

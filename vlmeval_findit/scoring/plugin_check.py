@@ -250,9 +250,8 @@ def _values(benchmark: Benchmark, runs: Mapping[str, RunScore]) -> Findings:
     right = runs.get("Right")
     if right is None:
         return
-    higher_is_better = headline.better is Better.HIGHER
     best = headline.value(right.sums)
-    expected = headline.scale if higher_is_better else 0.0
+    expected = headline.scale if headline.better is Better.HIGHER else 0.0
     # An encoder does not find every right reply right.
     exact = headline.share and right.scorer is None
     if best is None or (exact and abs(best - expected) > 0.5):
@@ -262,8 +261,7 @@ def _values(benchmark: Benchmark, runs: Mapping[str, RunScore]) -> Findings:
         value = headline.value(run.sums)
         if kind == "Right" or value is None or best is None:
             continue
-        is_as_good = value >= best if higher_is_better else value <= best
-        if is_as_good:
+        if headline.better.order(value) <= headline.better.order(best):
             yield Finding(f"{headline.name} of {kind.lower()} replies", f"{value} is as good")
     first = benchmark.metrics[0]
     failed = runs.get("Failed")

@@ -16,7 +16,6 @@ from ..protocol import (
     AnyDataset,
     AuditRecord,
     Benchmark,
-    Better,
     Decision,
     Predictions,
     Reply,
@@ -176,8 +175,7 @@ def _order(benchmark: Benchmark, row: ScoredRow) -> list[float]:
     sums = sum_rows([row])
     order = [benchmark.query_score(row)]
     for metric in benchmark.ranking:
-        value = metric.value(sums) or 0.0
-        order.append(-value if metric.better is Better.LOWER else value)
+        order.append(-metric.better.order(metric.value(sums) or 0.0))
     return order
 
 
