@@ -126,7 +126,7 @@ def test_folders_are_paired_by_dataset(world: World, capsys: pytest.CaptureFixtu
 
 
 @pytest.mark.parametrize("side", [0, 1])
-def test_of_two_runs_of_a_cell_that_of_a_board_is_compared(
+def test_a_copy_of_a_run_is_left_out_by_name(
     side: int, world: World, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """A copy of a run in the folder is left out by name, on whichever side it is."""

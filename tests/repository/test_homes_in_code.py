@@ -91,7 +91,21 @@ def _is_field(node: ast.AST) -> bool:
     return isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name)
 
 
+def _turns_by_hand(node: ast.AST) -> bool:
+    """Tell whether the sign of a value is turned where lower, or higher, values are better."""
+    match node:
+        case ast.IfExp(test=ast.Compare(comparators=[ast.Attribute(attr="LOWER" | "HIGHER")])):
+            return any(isinstance(each, ast.UnaryOp) for each in (node.body, node.orelse))
+    return False
+
+
 HOMES = {
+    "which values are better is one order": Home(
+        "protocol/metric.py",
+        _turns_by_hand,
+        "metric.better.order(value): sorted, the best first",
+        "sign = -1 if metric.better is Better.LOWER else 1",
+    ),
     "a score on disk is one record": Home(
         "scoring/provenance.py",
         _names_a_key_of_scores,

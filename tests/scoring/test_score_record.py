@@ -95,7 +95,7 @@ def test_costs_that_were_not_added_up_are_those_of_details(path: Path) -> None:
         ({"plugins": {"mine": "1"}}, "plugins"),
     ],
 )
-def test_what_not_every_score_has_is_written_where_it_says_something(
+def test_optional_keys_are_written_where_they_say_something(
     change: dict[str, Any], key: str, path: Path
 ) -> None:
     plain = read_provenance(path)
