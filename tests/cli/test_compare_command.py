@@ -114,8 +114,16 @@ def test_folders_are_paired_by_dataset(world: World, capsys: pytest.CaptureFixtu
         for name in (TEXT, CUT):
             world.run(model, name, speaking(name, rate))
     folders = [_moved(world, model) for model in ("One", "Other")]
-    assert main(["compare", *folders]) == 0
+    out = world.folder / "folders.json"
+    assert main(["compare", *folders, "--json", str(out)]) == 0
     shown = capsys.readouterr().out
+    *of_pairs, mean = json.loads(out.read_text("utf-8"))
+    assert [each["a"]["dataset"] for each in of_pairs] == [TEXT, CUT]
+    assert mean["b"]["dataset"] == "mean of 2"
+    assert (mean["b"]["model"], mean["b"]["datasets"]) == ("Other", ["Pascal", "PhraseCut"])
+    (row,) = mean["metrics"]["rows"]
+    values = [each["metrics"]["rows"][0]["A"] for each in of_pairs]
+    assert row["A"] == pytest.approx(sum(values) / 2)
     assert "A: One; B: Other. F1@0.5." in shown
     names = [line.split("  ")[0] for line in shown.splitlines()[3:6]]
     assert names == ["mean of 2", "Pascal", "PhraseCut"]
@@ -253,7 +261,9 @@ def test_of_folders_failed_calls_are_misses_and_are_counted(
         (line,) = (line for line in lines if line.startswith(dataset))
         assert line.split()[-3:] == ["1.000", str(failed.get(dataset, 0)), "0"]
         assert line.split()[3] == "+0.0"
-    for written in json.loads(out.read_text()):
+    *of_pairs, mean = json.loads(out.read_text())
+    assert mean["a"]["failed calls"] == sum(failed.values())
+    for written in of_pairs:
         of = written["a"]["dataset"].split("_")[1]
         counts = written["a"]["failed calls"], written["b"]["failed calls"]
         assert counts == (failed.get(of, 0), 0)

@@ -16,6 +16,7 @@ from ..analysis import (
     HIT_SCORE,
     compare_costs,
     compare_hits,
+    compare_means,
     compare_runs,
     pair_runs,
     same_answers,
@@ -85,6 +86,7 @@ def command(
     if reviews:
         pairs += _reviewed_pairs(pairs, read_reviews(reviews))
     differences = [compare_runs(*pair, _choice_of(pair, len(pairs))) for pair in pairs]
+    means: list[dict[str, Any]] = []
     if is_one_pair:
         for pair, difference in zip(pairs, differences, strict=True):
             if pair is not pairs[0]:
@@ -92,8 +94,12 @@ def command(
             _print_pair(*pair, difference)
     else:
         by_pair = dict(zip(map(_key, pairs), differences, strict=True))
-        for group in pairs_by_models(pairs):
-            _print_datasets(group, [by_pair[_key(pair)] for pair in group])
+        groups = [
+            (group, [by_pair[_key(pair)] for pair in group]) for group in pairs_by_models(pairs)
+        ]
+        for group, of_group in groups:
+            _print_datasets(group, of_group)
+            means += _means(group, of_group)
         say("Every metric of one dataset, and its queries: name the files of two runs.")
     for name, side in zip("AB", loaded, strict=True):
         for left_out in side.left_out:
@@ -109,7 +115,7 @@ def command(
         print_folded(line)
     if json_file is not None:
         dicts = [_as_dict(*pair, each) for pair, each in zip(pairs, differences, strict=True)]
-        write_json(json_file, dicts)
+        write_json(json_file, [*dicts, *means])
     if show is None:
         return 0
     from .report import write_report  # It brings the plots
@@ -213,6 +219,25 @@ def _print_datasets(
     for pair in pairs:
         if same := same_answers(*pair):
             say(f"{same.value} ({pair[0].board_dataset}).")
+
+
+def _means(
+    pairs: Sequence[tuple[Run, Run]], differences: Sequence[dict[str, Difference]]
+) -> list[dict[str, Any]]:
+    """Return the mean over the datasets of two models for JSON; none of a single dataset."""
+    mean = compare_means(pairs)
+    if mean is None:
+        return []
+    sides = {}
+    for at, name in enumerate("ab"):
+        sides[name] = {
+            "model": pairs[0][at].model,
+            "dataset": f"mean of {len(mean.datasets)}",
+            "datasets": mean.datasets,
+            "failed calls": mean.failed[at],
+        }
+    table = datasets_table(pairs, differences).first(1)
+    return [{**sides, "metrics": to_json(table)}]
 
 
 def _print_pair(left: Run, right: Run, differences: dict[str, Difference]) -> None:
