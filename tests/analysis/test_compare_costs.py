@@ -191,3 +191,14 @@ def test_a_run_without_an_answer_takes_nothing_from_others(world: World) -> None
     good = partly_failed(paths[0], (), [9] * 12)
     silent = partly_failed(paths[1], range(12), [])
     assert shared_costs([good, silent])[0].tokens_out == 9.0
+
+
+def test_a_run_without_costs_takes_nothing_from_others(world: World) -> None:
+    """Two complete runs are compared over all their queries, whatever a third one failed on."""
+    long = [100 if at % 3 == 0 else 10 for at in range(12)]
+    runs = [partly_failed(world.predict("A", NAME, saying("[]")), (), long)]
+    runs.append(partly_failed(world.predict("B", NAME, saying("[]")), (), [20] * 12))
+    unknown = world.run("C", NAME, failing)
+    assert unknown.failed
+    costs = shared_costs([*runs, unknown])
+    assert [each.tokens_out for each in costs] == [40.0, 20.0, None]

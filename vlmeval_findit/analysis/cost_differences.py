@@ -67,19 +67,20 @@ def shared_costs(runs: Sequence[Run]) -> list[RunCosts]:
 
     A mean over its own answers alone makes a run cheap that fails where answers are long. Runs that
     answered the same queries keep what is recorded of them; else details are read. A run without
-    an answer has no costs, and takes none from the others.
+    an answer, or of whose costs nothing is known, takes no query from the others.
 
     Raises:
         RunError: details are gone, or damaged.
     """
-    answered = [answered_rows(run) for run in runs]
+    answered = [answered_rows(run) if _knows_costs(run) else frozenset[int]() for run in runs]
     sets = {rows for rows in answered if rows}
     if len(sets) < 2:
         return [run.provenance.costs for run in runs]
     shared = frozenset.intersection(*sets)
-    return [
-        _costs_over(run, shared if rows else rows) for run, rows in zip(runs, answered, strict=True)
-    ]
+    costs = []
+    for run, rows in zip(runs, answered, strict=True):
+        costs.append(_costs_over(run, shared) if rows else run.provenance.costs)
+    return costs
 
 
 def answered_rows(run: Run) -> frozenset[int]:
@@ -89,9 +90,11 @@ def answered_rows(run: Run) -> frozenset[int]:
     return frozenset(row.index for row in run.rows if not row.failed)
 
 
+def _knows_costs(run: Run) -> bool:
+    return any(cost.known(run.provenance.costs) for cost in COSTS)
+
+
 def _costs_over(run: Run, indices: frozenset[int]) -> RunCosts:
-    if not any(cost.known(run.provenance.costs) for cost in COSTS):
-        return RunCosts(queries=len(indices))  # Details may be large, and say nothing
     rows = read_details(run) if indices else ()
     return sum_up([cost_in(row.details) for row in rows if row.index in indices])
 
