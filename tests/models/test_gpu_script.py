@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import io
 import json
-import os
-import subprocess
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import closing, redirect_stdout
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import pytest
 from paths import ROOT
+from warm_process import WarmProcess
 
 BENCHMARKS = ROOT / "benchmarks"
 
@@ -30,21 +31,26 @@ def gpu(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
 
 @pytest.fixture(scope="module")
 def measured(tmp_path_factory: pytest.TempPathFactory) -> Rows:
-    """Return the rows of all sections."""
+    """Return the rows of all sections, which are forked from a warm process."""
     pytest.importorskip("torch")
     pytest.importorskip("transformers")
     pytest.importorskip("sentencepiece")
     out = tmp_path_factory.mktemp("out")
-    done = subprocess.run(
-        [sys.executable, str(BENCHMARKS / "gpu.py"), "--small", "--minutes=60"],
-        env={**os.environ, "OUT": str(out), "OMP_NUM_THREADS": "1"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout[-6000:] + done.stderr
-    assert done.stdout.endswith("nothing failed\n")
-    assert "not reached" not in done.stdout
+    printed = io.StringIO()
+    with pytest.MonkeyPatch.context() as patch, redirect_stdout(printed):
+        patch.syspath_prepend(BENCHMARKS)
+        import gpu
+
+        patch.setenv("OUT", str(out))
+        patch.setenv("OMP_NUM_THREADS", "1")
+        with closing(WarmProcess(gpu.environment(out, small=True))) as warm:
+            programs = warm.programs(tmp_path_factory.mktemp("bin"), str(gpu.SCRIPT))
+            patch.setattr(sys, "executable", str(programs / "python"))
+            status = gpu.main(["--small", "--minutes=60"])
+    told = printed.getvalue()
+    assert status == 0, told[-6000:]
+    assert told.endswith("nothing failed\n")
+    assert "not reached" not in told
     return json.loads((out / "gpu.json").read_text())["sections"]
 
 
