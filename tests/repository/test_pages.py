@@ -8,15 +8,21 @@ their commands are given to the real parser, their datasets and models to the re
 from __future__ import annotations
 
 import os
+import re
+import shutil
 import subprocess
 import sys
+from collections.abc import Iterator, Mapping
+from contextlib import closing
+from dataclasses import dataclass
 from pathlib import Path
 
 import click
 import pytest
-from fresh_venvs import copy_of_the_clone
+from fresh_venvs import CLONE, copy_of_the_clone
 from host_runs import require_host
 from pages import PAGES, blocks, commands
+from warm_process import WarmProcess
 
 from vlmeval_findit.benchmarks import parse, resembles_dataset_name
 from vlmeval_findit.cli import ROOT as FINDIT
@@ -26,6 +32,10 @@ from vlmeval_findit.reproduction import CAUSES
 
 RUN = [page for page, path in PAGES.items() if any(block.info == "sh" for block in blocks(path))]
 NOT_TYPED = "pip install"  # What only the test of a fresh environment can run
+STARTED = "docs/how-to/run.md"
+"""The page whose programs are started, as a user starts them; those of other pages are forked."""
+FEWER_STEPS = {"300": "20", "150": "10"}
+"""Of the training on a page: that its lines run is tested, not what the model learns."""
 
 
 def _context(arguments: list[str]) -> click.Context:
@@ -57,24 +67,30 @@ def test_commands_are_parsed(page: str) -> None:
                 assert "=" in name or find_model(name) or name in all_models(), name
 
 
-@pytest.mark.slow
-@pytest.mark.host
-@pytest.mark.parametrize("page", RUN)
-def test_commands_run(page: str, tmp_path: Path) -> None:
-    require_host()
-    clone = copy_of_the_clone(tmp_path)
-    (tmp_path / "home" / "LMUData").mkdir(parents=True)
-    custom = ("FINDIT_", "LMUData", "PRED_FORMAT")
-    env = {name: value for name, value in os.environ.items() if not name.startswith(custom)}
-    env |= {"HOME": str(tmp_path / "home"), "OMP_NUM_THREADS": "1", "PYTHONPATH": str(clone)}
-    env["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{env['PATH']}"
-    for block in blocks(PAGES[page]):
-        if block.info != "sh" or NOT_TYPED in block.text:
-            continue
-        done = subprocess.run(
-            ["bash", "-ec", block.text],
-            cwd=clone,
-            env=env,
+@dataclass(frozen=True)
+class Desk:
+    """Where a page's lines are typed: a folder whose content is new for each page."""
+
+    folder: Path
+    env: Mapping[str, str]
+    programs: Path
+    """Folder of the programs that fork."""
+
+    def lay_out(self) -> Path:
+        """Make home and clone as new; returns the clone."""
+        for each in self.folder.iterdir():
+            shutil.rmtree(each)
+        (self.folder / "home" / "LMUData").mkdir(parents=True)
+        return copy_of_the_clone(self.folder, compiled=True)
+
+    def typed(self, lines: str, forked: bool = True) -> subprocess.CompletedProcess[str]:
+        """Run lines in the clone, in bash until one fails."""
+        own = [str(self.programs)] if forked else []
+        path = os.pathsep.join([*own, str(Path(sys.executable).parent), self.env["PATH"]])
+        return subprocess.run(
+            ["bash", "-ec", lines],
+            cwd=self.folder / CLONE,
+            env={**self.env, "PATH": path},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -82,10 +98,72 @@ def test_commands_run(page: str, tmp_path: Path) -> None:
             timeout=1800,
             check=False,
         )
+
+
+@pytest.fixture(scope="module")
+def desk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desk]:
+    """Return a desk; ``findit`` and ``python run_findit.py`` are forked from a warm process."""
+    require_host()
+    folder = tmp_path_factory.mktemp("desk")
+    custom = ("FINDIT_", "LMUData", "PRED_FORMAT")
+    env = {name: value for name, value in os.environ.items() if not name.startswith(custom)}
+    env |= {"HOME": str(folder / "home"), "OMP_NUM_THREADS": "1"}
+    env["PYTHONPATH"] = str(folder / CLONE)
+    desk = Desk(folder, env, tmp_path_factory.mktemp("bin"))
+    # Every Python imports the package's start-up hook: the warm process finds the clone's.
+    desk.lay_out()
+    with closing(WarmProcess(env)) as warm:
+        warm.programs(desk.programs, "run_findit.py")
+        yield desk
+
+
+def _as_tested(page: str, lines: str) -> str:
+    """Return lines of a page, with fewer steps of a training."""
+    for steps, fewer in FEWER_STEPS.items() if page == "docs/how-to/train.md" else ():
+        lines = re.sub(rf"(?<!\d){steps}(?!\d)", fewer, lines)
+    return lines
+
+
+@pytest.mark.slow
+@pytest.mark.host
+@pytest.mark.parametrize("page", RUN)
+def test_commands_run(page: str, desk: Desk) -> None:
+    desk.lay_out()
+    for block in blocks(PAGES[page]):
+        if block.info != "sh" or NOT_TYPED in block.text:
+            continue
+        done = desk.typed(_as_tested(page, block.text), forked=page != STARTED)
         assert done.returncode == 0, f"{block.text}\n{done.stdout}"
         printed = iter(line.rstrip() for line in done.stdout.splitlines())
         for line in block.shown:
             assert line in printed, f"{block.text}\n{line!r} is not in\n{done.stdout}"
+
+
+TELLS = """
+import atexit, sys
+def _tell():
+    modules = (module for name, module in sys.modules.items() if name.startswith("vlmeval_findit"))
+    print("imported:", *{module.__file__ for module in modules}, sep="\\n")
+atexit.register(_tell)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.host
+@pytest.mark.parametrize("program", ["findit", "python run_findit.py"])
+@pytest.mark.parametrize("forked", [True, False])
+def test_a_page_runs_the_code_of_its_clone(program: str, forked: bool, desk: Desk) -> None:
+    """Not that of this clone, nor of the page before."""
+    for page in ("first", "second"):
+        door = desk.lay_out() / "vlmeval_findit" / "cli" / "__init__.py"
+        door.write_text(f"{door.read_text()}\n{TELLS}\nprint('{page} page')\n")
+        done = desk.typed(f"{program} models Qwen2.5-VL", forked)
+        assert done.returncode == 0, done.stdout
+        assert f"{page} page\n" in done.stdout
+        files = done.stdout.partition("imported:\n")[2].splitlines()
+        assert str(door) in files
+        clone = desk.folder / CLONE
+        assert [each for each in files if not Path(each).is_relative_to(clone)] == []
 
 
 def test_every_cause_is_on_the_page_of_reproductions() -> None:

@@ -27,12 +27,18 @@ WEIGHTS = "vlmeval-findit-nano"
 SITE = f"lib/python{sys.version_info[0]}.{sys.version_info[1]}/site-packages"
 
 
-def copy_of_the_clone(folder: Path) -> Path:
-    """Return a copy of what git has, so that building leaves nothing behind in the clone."""
-    copy = folder / "a clone"  # with a space, as people's folders have
-    ignored = shutil.ignore_patterns(
-        ".git", ".venv*", "build", "dist", "outputs", "*.egg-info", "__pycache__", ".*_cache"
-    )
+CLONE = "a clone"
+"""With a space, as people's folders have."""
+
+
+def copy_of_the_clone(folder: Path, compiled: bool = False) -> Path:
+    """Return a copy of what git has, so that building leaves nothing behind in the clone.
+
+    ``compiled``: with what Python compiled, for who only runs it.
+    """
+    copy = folder / CLONE
+    made = (".git", ".venv*", "build", "dist", "outputs", "*.egg-info", ".*_cache")
+    ignored = shutil.ignore_patterns(*made, *([] if compiled else ["__pycache__"]))
     shutil.copytree(ROOT, copy, ignore=ignored)
     return copy
 
