@@ -400,10 +400,16 @@ def slices_table(board: Board) -> Table:
     Failed calls are among the rows of a slice, as they are among the queries of a run.
     """
     metrics = _plain(board.metrics)
-    items = [(row, part) for row in board.runs for part in _slices(row.run, metrics)]
     columns = [each.by(lambda item: item[0]) for each in RUN_COLUMNS]
     columns += [each.by(lambda item: item[1]) for each in _slice_columns(metrics)]
-    return table_of("Slices", columns, items, signs=signs_of(board))
+    return table_of("Slices", columns, _slices_of_runs(board, metrics), signs=signs_of(board))
+
+
+def _slices_of_runs(board: Board, metrics: Sequence[Metric]) -> Iterator[tuple[FormatRow, _Slice]]:
+    """Yield the slices of every comparable run; of many runs they are never held together."""
+    for row in board.runs:
+        for part in _slices(row.run, metrics):
+            yield row, part
 
 
 def run_slices_table(run: Run) -> Table:

@@ -207,14 +207,23 @@ def load_runs(
 
 
 def _sharing(provenance: Provenance, shared: dict[Any, Any]) -> Provenance:
-    """Share equal sets of rows and of images between runs."""
+    """Share equal sets of rows and of images between runs, and what else they often agree in."""
     run = provenance.identity
     if run is not None and run.rows is not None:
         run = replace(run, rows=shared.setdefault(run.rows, run.rows))
     rows = shared.setdefault(provenance.rows, provenance.rows)
     images = tuple((row, *sorted(shown.items())) for row, shown in provenance.shown.items())
     shown = shared.setdefault(("images", images), provenance.shown)
-    return replace(provenance, rows=rows, identity=run, shown=shown)
+    alike = {}
+    for name in _OFTEN_ALIKE:
+        value = getattr(provenance, name)
+        alike[name] = shared.setdefault((name, repr(value)), value)
+    return replace(provenance, rows=rows, identity=run, shown=shown, **alike)
+
+
+_OFTEN_ALIKE = (
+    "variant", "spaces", "table", "scored_with", "replies", "reasons", "answered_by", "costs",
+)  # fmt: skip
 
 
 def _provenances(path: Path) -> list[Path]:
