@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from os import PathLike, fspath
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -17,10 +17,8 @@ from ..core import names_of_arguments, no_effect, refuse_unknown, suggestion, va
 from ..models import (
     ANY_QUESTION,
     MODELS,
-    TOKEN_LIMITS,
     ModelEntry,
     RunSettings,
-    Sampling,
     find_model,
     like_its_checkpoint,
     local_names,
@@ -198,7 +196,7 @@ def open_model(
         raise _unknown(entry)
     arguments = {**more, "key": key, "checkpoint": entry.checkpoint}
     stated = {name for name, value in arguments.items() if value is not None}
-    _refuse_without_effect(deployment, stated - {"headers"}, given)
+    _refuse_without_effect(deployment, stated - {"headers"})
     check_model(deployment, [_ANY])
     if not is_baseline(entry.name):
         deployment.describe(_ANY_QUESTION)  # Refuses with what no question can be asked
@@ -255,17 +253,10 @@ def _unknown(entry: ModelEntry) -> ValueError:
     )
 
 
-def _refuse_without_effect(
-    deployment: Deployment, stated: Collection[str], settings: Iterable[str]
-) -> None:
-    """Refuse arguments and settings that change nothing of a model."""
-    from ..engine import OverHttp, has_effect, is_baseline, why_without_effect
+def _refuse_without_effect(deployment: Deployment, stated: Collection[str]) -> None:
+    """Refuse arguments that change nothing of a model."""
+    from ..engine import has_effect, is_baseline, why_without_effect
 
-    of_requests = {*(each.name for each in fields(Sampling)), *TOKEN_LIMITS}
-    for name in settings:
-        if isinstance(deployment, OverHttp) and name not in of_requests:
-            why = f"it is of models on this machine, and {deployment.name} is {deployment.what}"
-            raise ValueError(no_effect(name, why))
     for name in sorted(stated):
         if not has_effect(deployment, name):
             raise ValueError(no_effect(name, why_without_effect(deployment, name)))

@@ -83,6 +83,8 @@ from .over_http import (
     api_chat as api_chat,
     api_service as api_service,
     describe_api as describe_api,
+    OF_THIS_MACHINE as OF_THIS_MACHINE,
+    refuse_of_this_machine as refuse_of_this_machine,
     refuse_headers as refuse_headers,
 )
 

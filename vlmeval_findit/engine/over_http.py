@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from ..core import Count, Dollars, Seconds, Whole, no_effect, validate
 from ..models import (
     LIMIT_SETTING,
-    LOCAL_SETTINGS,
     OPENROUTER,
     AddressFile,
     BatchKind,
@@ -22,6 +21,7 @@ from ..models import (
     Endpoints,
     ModelEntry,
     PricesField,
+    RunSettings,
     Sampling,
     chat_model,
     find_provider,
@@ -59,6 +59,30 @@ def chat_of(entry: ModelEntry) -> ChatModel:
     who = entry.name, entry.provider, entry.served
     chat = chat_model(*who, entry.space, rest, limit, entry.like)
     return chat if entry.prices is None else replace(chat, prices=entry.prices)
+
+
+# Settings that only a model on this machine has; a space stands beside them, whoever answers
+OF_THIS_MACHINE = tuple(
+    each.name
+    for each in fields(RunSettings)
+    if each.name not in (*(drawn.name for drawn in fields(Sampling)), LIMIT_SETTING, "space")
+)
+
+
+def refuse_of_this_machine(name: str, what: str, stated: Container[str]) -> None:
+    """Refuse, with a ValueError, a setting that only a model on this machine has.
+
+    Requests would have it as a field, which no service takes.
+
+    Args:
+        name: of the model.
+        what: it is (:attr:`.Deployment.what`).
+        stated: the names of its settings.
+    """
+    for setting in OF_THIS_MACHINE:
+        if setting in stated:
+            why = f"it is of models on this machine, and {name} is {what}"
+            raise ValueError(no_effect(setting, why))
 
 
 class OverHttp(Deployment):
@@ -101,8 +125,8 @@ class AtServer(OverHttp):
     def check(self) -> None:
         super().check()
         header_lines(self.asking.headers)  # of all models: no name before what is wrong
+        self._refuse_of_this_machine()
         with naming_model(self.entry):
-            self._refuse_of_this_machine()
             servers = self.servers(needs_key=self.asking.asks)
             # Imported late: it imports the standard library's HTTP client.
             from ..models import refuse_unknown_proxies
@@ -117,22 +141,22 @@ class AtServer(OverHttp):
     def _refuse_of_this_machine(self) -> None:
         """Refuse what only a model on this machine has."""
         entry = self.entry
-        if entry.checkpoint is not None:
-            raise ValueError(
-                f"checkpoint {entry.checkpoint} is of a model on this machine, but servers are "
-                "asked: give their name for it as `served`"
-            )
-        for name in LOCAL_SETTINGS:
-            if name in entry.settings or name in entry.resources:
-                raise ValueError(no_effect(name, "a server is asked, which decides it"))
-        if entry.resources:
-            raise ValueError(
-                no_effect(
-                    next(iter(entry.resources)),
-                    "resources are of a model on this machine, and a server is asked",
-                    "Leave it out, or write it in `settings` if it is a field of requests",
+        with at_its_place(entry):
+            refuse_of_this_machine(self.name, self.what, {**entry.settings, **entry.resources})
+        with naming_model(entry):
+            if entry.checkpoint is not None:
+                raise ValueError(
+                    f"checkpoint {entry.checkpoint} is of a model on this machine, but servers are "
+                    "asked: give their name for it as `served`"
                 )
-            )
+            if entry.resources:
+                raise ValueError(
+                    no_effect(
+                        next(iter(entry.resources)),
+                        "resources are of a model on this machine, and a server is asked",
+                        "Leave it out, or write it in `settings` if it is a field of requests",
+                    )
+                )
 
     def _refuse_unsent_key(self, servers: Sequence[Endpoint]) -> None:
         """Refuse a key in whose place a header is sent."""
@@ -379,6 +403,9 @@ class AtOpenRouter(OverHttp):
 
     def check(self) -> None:
         super().check()
+        entry = self.entry
+        with at_its_place(entry):
+            refuse_of_this_machine(self.name, self.what, {**entry.settings, **entry.resources})
         self._there.check()
 
     def describe(self, variant: DatasetVariant) -> Described:

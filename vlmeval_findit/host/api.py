@@ -21,6 +21,9 @@ from ..core import names_of_arguments, refuse_unknown, validate
 from ..engine import (
     ApiSettings,
     Asking,
+    AtOpenRouter,
+    AtProvider,
+    AtServer,
     CallOptions,
     HttpBackend,
     HttpService,
@@ -32,6 +35,7 @@ from ..engine import (
     deployment_of,
     describe_api,
     policy_of,
+    refuse_of_this_machine,
 )
 from ..models import (
     MODELS,
@@ -102,6 +106,7 @@ class FindItOpenRouter(OverHttpModel):
 
     def __init__(self, model: str, **settings: Any) -> None:
         super().__init__(lambda: self.service)
+        refuse_of_this_machine(model, AtOpenRouter.called, settings)
         refuse_unknown(settings, ["model", *names_of_settings(ApiSettings)])
         self.service = api_service(model, api_settings(settings))
         self.name = self.service.model.name
@@ -228,6 +233,8 @@ def _at_address(
     **arguments: Any,
 ) -> OverHttp:
     """Return what answers for a model."""
+    kind = AtServer if provider is None else AtProvider
+    refuse_of_this_machine(model, kind.called, arguments)
     known = names_of_arguments(_at_address)
     refuse_unknown(arguments, [*known, *names_of_settings(ApiSettings)])
     api = api_settings(arguments)

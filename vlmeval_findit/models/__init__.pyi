@@ -43,7 +43,6 @@ from .model_entry import (
     KEYS_OF_SERVICES as KEYS_OF_SERVICES,
     ModelEntry as ModelEntry,
     MODEL_KEYS as MODEL_KEYS,
-    LOCAL_SETTINGS as LOCAL_SETTINGS,
     entry_values as entry_values,
     like_its_checkpoint as like_its_checkpoint,
     ModelOptions as ModelOptions,

@@ -123,8 +123,6 @@ class ModelEntry(Config):
 # Keys that a file may have in each model
 MODEL_KEYS = (*(key.name for key in fields(ModelEntry) if key.name != "where"), *_PLACES)
 
-LOCAL_SETTINGS = ("dtype", "batch_size", "device")  # settings that servers do not take
-
 
 def entry_values(entry: Any) -> Any:
     """Return the values of a :class:`ModelEntry` from a file: a name, or a mapping.
