@@ -71,3 +71,29 @@ def test_rows_share_answers_if_they_are_asked_the_same() -> None:
         for key in answered_keys(row.journal):
             other = first.setdefault(key, row)
             assert other.described == row.described, f"{other}, {row}"
+
+
+IN_A_SPACE = [row for row in ANSWERED if row.model["name"] != "FullImage"]
+
+
+def other_space(row: Row) -> str:
+    """Return a space in which no answer of a row's journal was given."""
+    assert row.journal is not None
+    return "grid1000" if "grid1000" not in row.journal.read_text() else "unit"
+
+
+@pytest.mark.parametrize("row", IN_A_SPACE, ids=str)
+@pytest.mark.parametrize("more", [(), ("--dry-run",)], ids=["asked", "counted"])
+def test_they_are_refused_in_another_space(
+    row: Row, more: tuple[str, ...], machine: Machine, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Before any call, by what each reply recorded, and with what scores it without one."""
+    assert row.journal is not None
+    space = other_space(row)
+    assert swept(row, "--space", space, "--limit", "3", *more) == 2
+    error = capsys.readouterr().err
+    assert "the journal calls.jsonl has answers of another run" in error
+    assert "coordinate space of answers: recorded {" in error
+    assert f"findit score RUN --space '{space}'" in error
+    assert Path("calls.jsonl").read_bytes() == row.journal.read_bytes()
+    assert not [*Path("out").rglob("*_identity.json")]

@@ -300,7 +300,7 @@ NOT_IN_KEYS: Mapping[str, str] = MappingProxyType(
     {
         "model_path": "the key has the checkpoint, by its content where it is a folder",
         "like": "`made_by` has the row",
-        "space": "replies are read in it; how images are sent in it, `made_by` has",
+        "space": "each reply has it, and is compared by it",
         "headers": "`made_by` has them, of secrets a hash",
         "batch_size": "how many queries are answered at once",
         "device": "where the model runs",

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ..benchmarks import benchmark_of
-from ..boxes import SpaceError
+from ..boxes import SpaceError, space_from
 from ..models import find_model, settings_of_model, space_source
 from ..protocol import (
     HEADER,
@@ -17,6 +17,7 @@ from ..protocol import (
     MADE_WITH,
     NOT_SET,
     SETTING,
+    SPACE_KEY,
     SPACE_SETTING,
     Answering,
     Described,
@@ -27,6 +28,7 @@ from ..protocol import (
     identity_conflicts,
     merge_for_resume,
     refuse_variable,
+    stating_flag,
 )
 from ..scoring import run_identity
 from ..storage import RunFiles, read_identity, write_identity
@@ -162,6 +164,9 @@ def notes_on_answers(output: Output, keys: Iterable[str], journal: JournalView) 
     what = f"{output.path}: the journal {journal.path} has answers {of_what}"
     is_of_run = journal.path == RunFiles(output.path).calls
     elsewhere = "Use another --work-dir." if is_of_run else "Use another --journal."
+    if others and all(each.is_space for each in others):
+        flag = stating_flag(SPACE_SETTING, output.identity.space)
+        elsewhere += f" To score what is answered in this space: findit score RUN {flag}."
     return apply_force(others, output.settings.force, what, elsewhere)
 
 
@@ -176,7 +181,7 @@ def _other_answers(
 
     What an earlier ``--force`` went over is part of the run.
     """
-    ours = run.made_by
+    ours = {**run.made_by, SPACE_KEY: run.space}
     conflicts: dict[str, IdentityConflict] = {}
     for made_by in journal.makers(keys):
         for field, before, now in _compared(made_by, ours):
@@ -201,7 +206,11 @@ def _compared(
             for name in dict.fromkeys((*before, *now)):
                 what = f"{_NAMED_VALUES[field]}{name}"
                 yield what, before.get(name, NOT_SET), now.get(name, NOT_SET)
-        elif None not in (before, now):
+        elif None in (before, now):
+            continue
+        elif field == SPACE_KEY:
+            yield field, space_from(before).as_dict(), space_from(now).as_dict()
+        else:
             yield field, before, now
 
 

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, Self
 
 from ...core import open_regular
+from ...protocol import SPACE_KEY
 
 log = logging.getLogger(__name__)
 
@@ -36,6 +37,8 @@ _LONGEST_TAIL = 32
 _SEARCHED_AT_A_TIME = 1 << 20
 _SEARCHED = 256 << 20  # Bytes of a file in which a record must be, so that it is a journal
 _MADE_BY = b', "made_by": {'
+# Of a reply with its coordinate space, which comes first in its record
+_SPACE = re.compile(rb', "extra_records": "\{\\"findit\\": \{\\"space\\": (\{.*?\})')
 
 
 class RecordState(IntEnum):
@@ -169,21 +172,23 @@ class JournalView:
         return map(self._line, keys)
 
     def makers(self, keys: Iterable[str]) -> Iterator[Mapping[str, Any]]:
-        """Yield what made the answers to calls (``made_by``), each once.
+        """Yield what made the answers to calls (``made_by``), with their coordinate space, once.
 
         Equal lines' ends are parsed once: a journal has a million answers of one run.
         """
-        seen: set[bytes] = set()
+        seen: set[tuple[bytes, bytes]] = set()
         for key in keys:
             if key not in self:
                 continue
             line = self._line(key)
             begin = line.rfind(_MADE_BY)
-            end = line.rfind(_CHECKSUM)
-            made_by = line[begin:end]
-            if begin >= 0 and made_by not in seen:
-                seen.add(made_by)
-                yield (decode_record(line) or {}).get("made_by") or {}
+            made_by = line[begin : line.rfind(_CHECKSUM)] if begin >= 0 else b""
+            recorded = _SPACE.search(line)
+            space = recorded[1] if recorded else b""
+            if (made_by, space) not in seen:
+                seen.add((made_by, space))
+                record = decode_record(line) or {}
+                yield {**(record.get("made_by") or {}), **_space_in(space)}
 
     def serves(self, key: str, *, logprobs: bool) -> bool:
         """Return whether a call is answered, with log-probabilities if they are requested."""
@@ -241,6 +246,11 @@ class JournalView:
 
 # Mask of a line's length: a reply has up to 64 MiB, six times as much with JSON's escapes.
 _LENGTH = (1 << 32) - 1
+
+
+def _space_in(text: bytes) -> Mapping[str, Any]:
+    """Return the space of a reply, by its name in identities; nothing if it recorded none."""
+    return {SPACE_KEY: json.loads(json.loads(b'"%s"' % text))} if text else {}
 
 
 def check_journal(path: Path) -> None:
