@@ -336,6 +336,37 @@ def test_compare_says_what_a_board_of_both_says(world: World, sides: tuple[str, 
         assert of_files == rows[table]
 
 
+@pytest.mark.parametrize("count", [2, 3])
+def test_compare_says_of_formats_what_a_board_says(
+    count: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However many formats lie in a folder; runs in one format, and two files, stand alone."""
+    world = small_world(tmp_path, monkeypatch)
+    formats = (*FORMATS, "yxyx_json")[:count]
+    for table in TABLES:
+        world.table(table, [query(i, picture=f"{i}.jpg") for i in range(60)])
+        for seed, format_ in enumerate(formats):
+            name = f"FindIt_{table}_{format_}"
+            world.predict("M", name, finding(name, seed, 0.8 - 0.17 * seed), folder="one")
+        name = f"FindIt_{table}_{formats[0]}"
+        world.predict("M", name, finding(name, 9, 0.6), folder="again")
+    one, again = world.runs / "one", world.runs / "again"
+    rows = make_board(load_runs([one])).runs
+    (reported,) = {row.run.variant.format for row in rows if row.reported}
+    for other in {*formats} - {reported}:
+        shown = compared(printed("compare", f"{one}={other}", f"{one}={reported}"))
+        for row in rows:
+            if row.run.variant.format == other:
+                test = row.to_reported
+                assert test is not None
+                assert shown[row.dataset].p == pytest.approx(test.corrected, abs=6e-4)
+                assert shown[row.dataset].starred == test.significant
+    shown = compared(printed("compare", f"{one}={formats[0]}", again))
+    for table in TABLES:
+        files = [folder / f"M_FindIt_{table}_{formats[0]}.json" for folder in (one, again)]
+        assert shown[table] == compared(printed("compare", *files))["F1@0.5"]
+
+
 # --- bold -----------------------------------------------------------------------------------------
 
 

@@ -143,7 +143,9 @@ class MeanDifference:
     failed: tuple[int, int]  # Numbers of failed calls
 
 
-def compare_means(pairs: Sequence[tuple[Run, Run]]) -> MeanDifference | None:
+def compare_means(
+    pairs: Sequence[tuple[Run, Run]], choice: BestOf | None = None
+) -> MeanDifference | None:
     """Subtract the mean of the second runs from the first's, as a leaderboard has them.
 
     It is over the labelled datasets, or over all if all have reviews. None of a single dataset, and
@@ -151,6 +153,7 @@ def compare_means(pairs: Sequence[tuple[Run, Run]]) -> MeanDifference | None:
 
     Args:
         pairs: of two models on datasets of one benchmark, as :func:`compare_runs` takes them.
+        choice: as of :func:`compare_runs`.
     """
     labelled = [pair for pair in pairs if pair[0].provenance.reviews is None] or pairs
     if len(labelled) < 2:
@@ -165,7 +168,8 @@ def compare_means(pairs: Sequence[tuple[Run, Run]]) -> MeanDifference | None:
         return None
     test = Difference.untested(0.0)
     if not all(is_same_run(*pair) for pair in labelled):
-        test = paired_difference(left, right, metric.name)
+        subtract = choice.difference if choice else paired_difference
+        test = subtract(left, right, metric.name)
     failed = [sum(run.failed for run in side) for side in sides]
     return MeanDifference(
         datasets=tuple(run.board_dataset for run in sides[0]),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import webbrowser
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -85,7 +85,10 @@ def command(
     is_one_pair = len(pairs) == 1
     if reviews:
         pairs += _reviewed_pairs(pairs, read_reviews(reviews))
-    differences = [compare_runs(*pair, _choice_of(pair, len(pairs))) for pair in pairs]
+    choices = [_choice_of(pair, loaded) for pair in pairs]
+    differences = []
+    for pair, choice in zip(pairs, choices, strict=True):
+        differences.append(compare_runs(*pair, choice))
     means: list[dict[str, Any]] = []
     if is_one_pair:
         for pair, difference in zip(pairs, differences, strict=True):
@@ -93,22 +96,22 @@ def command(
                 say()
             _print_pair(*pair, difference)
     else:
-        by_pair = dict(zip(map(_key, pairs), differences, strict=True))
-        groups = [
-            (group, [by_pair[_key(pair)] for pair in group]) for group in pairs_by_models(pairs)
-        ]
-        for group, of_group in groups:
-            _print_datasets(group, of_group)
-            means += _means(group, of_group)
+        by_pair = dict(zip(map(_key, pairs), zip(differences, choices, strict=True), strict=True))
+        for group in pairs_by_models(pairs):
+            of_group, its_choices = zip(*(by_pair[_key(pair)] for pair in group), strict=True)
+            # Tested like the datasets: one line says what p-values are corrected for.
+            choice = max(filter(None, its_choices), key=lambda each: each.count, default=None)
+            _print_datasets(group, of_group, choice)
+            means += _means(group, of_group, choice)
         say("Every metric of one dataset, and its queries: name the files of two runs.")
     for name, side in zip("AB", loaded, strict=True):
         for left_out in side.left_out:
             print_folded(f"{name}: left out: {left_out.run.path}: {left_out.reason}")
-        if side.formats > 1:
+        if side.most_formats > 1:
             print_folded(
-                f"{name}: one of {side.formats} formats in its folder. If it was chosen for its "
-                "score on these images, the difference is optimistic: leaderboard and report test "
-                f"it {ELSEWHERE}, {ELSEWHERE_MEANING}"
+                f"{name}: one of {side.most_formats} formats in its folder. If it was chosen for "
+                "its score on these images, the difference is optimistic: leaderboard and report "
+                f"test it {ELSEWHERE}, {ELSEWHERE_MEANING}"
             )
     each = {run.files.provenance: run for run in chain.from_iterable(pairs)}
     for line in errata_lines(map(facts_of, each.values())):
@@ -131,11 +134,23 @@ def command(
     return status
 
 
-def _choice_of(pair: tuple[Run, Run], pairs: int) -> BestOf | None:
-    """Return how a pair is tested: two formats of a model as on a leaderboard of these runs."""
-    if pair[0].model != pair[1].model or pairs == 1:
+def _choice_of(pair: tuple[Run, Run], sides: Sequence[_Side]) -> BestOf | None:
+    """Return how a pair is tested: two formats of a model as on a leaderboard of their folders.
+
+    None: by itself, as two models are, two runs in one format, and two formats that stand alone.
+    """
+    left, right = pair
+    if left.model != right.model or left.variant.format == right.variant.format:
         return None
-    return BestOf(2, 1 / pairs, Family.FORMATS)
+    formats: dict[tuple[str, str], set[str]] = {}
+    for place in chain.from_iterable(side.formats.items() for side in sides):
+        formats.setdefault(place[0], set()).update(place[1])
+    tables = sum(len(names) > 1 for names in formats.values())
+    # Runs with reviews are no further table of the folders.
+    count = len(formats.get((left.model, left.board_dataset), ())) or 2
+    if (count, tables) == (2, 1):
+        return None
+    return BestOf(count, 1 / tables, Family.FORMATS)
 
 
 def _key(pair: tuple[Run, Run]) -> tuple[Path, Path]:
@@ -155,12 +170,20 @@ def _reviewed_pairs(pairs: Sequence[tuple[Run, Run]], reviews: Reviews) -> list[
 
 
 class _Side(NamedTuple):
-    """The runs that A or B names, their paths, and how many formats they were named among."""
+    """The runs that A or B names, and their paths.
+
+    ``formats``: those that lie beside them, theirs too, by model and dataset.
+    """
 
     runs: Sequence[Run]
     paths: Sequence[Path]
-    formats: int = 1
+    formats: Mapping[tuple[str, str], set[str]]
     left_out: Sequence[ExcludedRun] = ()
+
+    @property
+    def most_formats(self) -> int:
+        """The largest number of formats that one of them was named among."""
+        return max(map(len, self.formats.values()))
 
 
 def _runs_of(side: Path) -> _Side:
@@ -168,7 +191,7 @@ def _runs_of(side: Path) -> _Side:
     folder, _, format_ = str(side).rpartition("=")
     if not folder or side.exists():
         comparable, excluded = _comparable(load_runs([side], keep=RowData.QUERY_SCORES))
-        return _Side(comparable, [side], left_out=excluded)
+        return _Side(comparable, [side], _formats_of(comparable, comparable), excluded)
     runs = load_runs([Path(folder)], keep=RowData.QUERY_SCORES)
     chosen = [run for run in runs if run.variant.format == format_]
     if not chosen:
@@ -176,10 +199,20 @@ def _runs_of(side: Path) -> _Side:
         raise ValueError(
             f"{side}: no run of {folder} is in this format{suggestion(format_, formats)}"
         )
-    asked = {(run.model, run.board_dataset) for run in chosen}
-    beside = {run.variant.format for run in runs if (run.model, run.board_dataset) in asked}
     comparable, excluded = _comparable(chosen)
-    return _Side(comparable, [run.path for run in comparable], len(beside), excluded)
+    beside = _formats_of(runs, comparable)
+    return _Side(comparable, [run.path for run in comparable], beside, excluded)
+
+
+def _formats_of(runs: Sequence[Run], chosen: Sequence[Run]) -> dict[tuple[str, str], set[str]]:
+    """Return the formats of runs by model and dataset, of those of the chosen runs."""
+    formats: dict[tuple[str, str], set[str]] = {}
+    for run in chosen:
+        formats[run.model, run.board_dataset] = set()
+    for run in runs:
+        if (place := (run.model, run.board_dataset)) in formats:
+            formats[place].add(run.variant.format)
+    return formats
 
 
 def _comparable(runs: Sequence[Run]) -> tuple[list[Run], list[ExcludedRun]]:
@@ -203,7 +236,9 @@ def _comparable(runs: Sequence[Run]) -> tuple[list[Run], list[ExcludedRun]]:
 
 
 def _print_datasets(
-    pairs: Sequence[tuple[Run, Run]], differences: Sequence[dict[str, Difference]]
+    pairs: Sequence[tuple[Run, Run]],
+    differences: Sequence[dict[str, Difference]],
+    choice: BestOf | None,
 ) -> None:
     """Print the headline of two models on each of their datasets."""
     models = [run.model for run in pairs[0]]
@@ -215,17 +250,19 @@ def _print_datasets(
         for words in dict.fromkeys(words for run in runs for words in _remarks(run)):
             say(printable(f"{name}: {words}"))
     say(f"Intervals: {INTERVALS_LEGEND}.")
-    print_table(datasets_table(pairs, differences), "--json FILE")
+    print_table(datasets_table(pairs, differences, choice), "--json FILE")
     for pair in pairs:
         if same := same_answers(*pair):
             say(f"{same.value} ({pair[0].board_dataset}).")
 
 
 def _means(
-    pairs: Sequence[tuple[Run, Run]], differences: Sequence[dict[str, Difference]]
+    pairs: Sequence[tuple[Run, Run]],
+    differences: Sequence[dict[str, Difference]],
+    choice: BestOf | None,
 ) -> list[dict[str, Any]]:
     """Return the mean over the datasets of two models for JSON; none of a single dataset."""
-    mean = compare_means(pairs)
+    mean = compare_means(pairs, choice)
     if mean is None:
         return []
     sides = {}
@@ -236,7 +273,7 @@ def _means(
             "datasets": mean.datasets,
             "failed calls": mean.failed[at],
         }
-    table = datasets_table(pairs, differences).first(1)
+    table = datasets_table(pairs, differences, choice).first(1)
     return [{**sides, "metrics": to_json(table)}]
 
 

@@ -46,17 +46,17 @@ def signs_of(board: Board) -> dict[str, str]:
     if any(answers.unknown for answers in board.elsewhere.values()):
         untested += f", or a value {ELSEWHERE} is not known"
     return {
-        RANKS: "the ranks that tests allow, from one more than the models that are significantly "
-        f"better to all but those that are significantly worse; after {RANKS_SIGN} in its column",
+        RANKS: f"the ranks that the tests of its column allow; beside a value, after {RANKS_SIGN}",
         UNTESTED_SIGN: untested,
         without_value(UNTESTED_SIGN): f"ranked by its value where {ELSEWHERE} is not known",
         VOTED: "reviewers of its labels saw the answers of the model",
         ELSEWHERE: f"{ELSEWHERE_MEANING}; ranks, tests and intervals are of it",
-        BOLD: "the best of its column, and what is printed alike",
+        BOLD: "the best of the ranked values of its column, and those printed alike",
         ITALIC: "published values, not ranked",
         INTERVAL: "95 % interval over images",
         NO_INTERVAL: f"{TOO_FEW_IMAGES}, or do in a dataset of the mean",
-        NONE: "not asked or not known; a mean needs all its datasets, and a rank the mean",
+        NONE: "not asked or not known; a mean needs all its datasets, and a rank the mean, and no "
+        "failed call where only answered ones count",
     }
 
 

@@ -27,6 +27,7 @@ from ..statistics import (
     INTERVALS_LEGEND,
     TOO_FEW_IMAGES,
     WHICH_IMAGES_COUNT,
+    BestOf,
     Difference,
     Estimate,
     Threshold,
@@ -147,7 +148,9 @@ def comparison_table(run: Run, other: Run, differences: Mapping[str, Difference]
 
 
 def datasets_table(
-    pairs: Sequence[tuple[Run, Run]], differences: Sequence[Mapping[str, Difference]]
+    pairs: Sequence[tuple[Run, Run]],
+    differences: Sequence[Mapping[str, Difference]],
+    choice: BestOf | None = None,
 ) -> Table:
     """Make a row for each dataset of the runs of two models: the headline, failed calls as misses.
 
@@ -158,10 +161,11 @@ def datasets_table(
     Args:
         pairs: of two models on datasets of one benchmark, as :func:`pairs_by_models` groups them.
         differences: those of each pair.
+        choice: how the mean is tested, as of :func:`compare_runs`.
     """
     metric = pairs[0][0].benchmark.headline_counting_failures
     items = []
-    if (mean := compare_means(pairs)) is not None:
+    if (mean := compare_means(pairs, choice)) is not None:
         name = f"mean of {len(mean.datasets)}"
         items.append(_Compared(name, mean.values, mean.failed, mean.difference))
     shown = [each for each in zip(pairs, differences, strict=True) if metric.name in each[1]]
@@ -175,7 +179,12 @@ def datasets_table(
         ]
     run, other = pairs[0]
     title = f"{run.model} minus {other.model}: {headline_title(pairs)}"
-    return table_of(title, columns, items, _NOTES, {**_SIGNS, **_families(items), **_TOO_FEW})
+    signs = {**_SIGNS, **_families(items), **_TOO_FEW}
+    same = [is_same_run(*pair) for pair in pairs]
+    if any(same):
+        reasons = [SameAnswers.RUN.value] if all(same) else [SameAnswers.RUN.value, _TOO_FEW[NONE]]
+        signs[NONE] = "; or ".join(reasons)
+    return table_of(title, columns, items, _NOTES, signs)
 
 
 def _is_reviewed(run: Run) -> bool:
