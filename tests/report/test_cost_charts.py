@@ -39,6 +39,7 @@ JSON = "FindIt_Pascal_xyxy_json"
 TEXT = "FindIt_Pascal_xyxy_text"
 LABELS = "FindIt_Pascal_multilabel_xyxy_json"
 NOW = datetime(2026, 1, 2, 3, 4, tzinfo=UTC)
+IN_PART = "known of some answers: not compared"
 SECONDS, TOKENS, DOLLARS, GPU_SECONDS, CPU_SECONDS, PIXELS = range(len(COST_AXES))
 
 
@@ -84,6 +85,10 @@ def test_a_cost_of_some_answers_is_on_no_front(cost: Cost, world: World) -> None
         expected = {"Part · xyxy_json"} if has_front else {"Whole · xyxy_json"}
         assert on_front(panel, axis) == expected
         assert len(panel.known(axis)) == 2, "both are drawn, with what is known"
+        (its,) = (at for at, point in enumerate(panel.points) if point.model == "Part")
+        assert panel.standing(its, axis) == "on the Pareto front" if has_front else IN_PART
+        charts = CostCharts("costs", (panel,), "seconds")
+        assert (IN_PART in str(charts.values())) == (not has_front)
 
 
 def cost_fields_of(cost: Cost) -> tuple[str, str]:

@@ -57,7 +57,9 @@ from .value_text import ends
 _WIDTH, _HEIGHT = 1060, 340  # In pixels, of a picture that no script has fitted to the page
 _PADDING = 24  # Pixels between the points and the edges
 _FAR_APART = 20  # From this ratio of the highest to the lowest cost on, their axis is logarithmic
-_ON, _BEHIND = "on the Pareto front", "behind it"
+# What a point is in a picture
+STANDINGS = ("on the Pareto front", "behind it", "known of some answers: not compared")
+_ON, _BEHIND, _IN_PART = STANDINGS
 
 
 @dataclass(frozen=True)
@@ -123,7 +125,14 @@ class CostCharts:
         panel, axis = self.panels[0], self.axes[self.first]
         is_log = is_far_apart(panel.known(axis))
         rows = _with_label_places(self._first_rows, is_log)
-        return Markup(svg(cost_chart(panel.metric, COST_AXES[axis].axis, rows, is_log), self.key))
+        spec = cost_chart(panel.metric, COST_AXES[axis].axis, rows, is_log, self._standings)
+        return Markup(svg(spec, self.key))
+
+    @property
+    def _standings(self) -> Sequence[str]:
+        """The standings that a picture of these has: the same in all, as is their legend."""
+        in_part = (panel.in_part(axis) for panel in self.panels for axis in self.axes)
+        return STANDINGS if any(in_part) else STANDINGS[:2]
 
     def values(self) -> dict[str, Any]:
         """Return what the page's script draws the charts from."""
@@ -134,7 +143,9 @@ class CostCharts:
             points = _points(panel, self.axes)
             panels.append({"title": printable(panel.title), "is_log": is_log, "points": points})
         return {
-            "charts": [cost_chart(metric, choice) for choice in self.choices],
+            "charts": [
+                cost_chart(metric, choice, standings=self._standings) for choice in self.choices
+            ],
             "choices": self.choices,
             "panels": panels,
             "unit": _unit(metric),
@@ -161,6 +172,7 @@ def _points(panel: CostPanel, axes: Sequence[int]) -> list[dict[str, Any]]:
             costs.append({
                 "cost": float(f"{cost:.6g}"), "digits": cost_text(COST_AXES[axis], point.costs),
                 "note": f" ({note})" if note else "", "front": at in panel.fronts[axis],
+                "standing": panel.standing(at, axis),
             })  # fmt: skip
         low, high = ends(point.interval)
         points.append({
@@ -182,7 +194,13 @@ def is_far_apart(costs: Sequence[float]) -> bool:
 # --- the chart ------------------------------------------------------------------------------------
 
 
-def cost_chart(metric: Metric, cost: str, rows: Sequence[Spec] = (), is_log: bool = False) -> Spec:
+def cost_chart(
+    metric: Metric,
+    cost: str,
+    rows: Sequence[Spec] = (),
+    is_log: bool = False,
+    standings: Sequence[str] = STANDINGS,
+) -> Spec:
     """Draw points of score and cost with the intervals of scores, and the front as a stair.
 
     Args:
@@ -190,6 +208,7 @@ def cost_chart(metric: Metric, cost: str, rows: Sequence[Spec] = (), is_log: boo
         cost: the title of the axis of costs.
         rows: the points, the cheapest first; none: the page's script fills them in.
         is_log: whether the axis of costs is logarithmic.
+        standings: those of :data:`STANDINGS` that points may have.
     """
     plain = {"nice": False, "padding": _PADDING}
     linear = {**plain, "zero": False}
@@ -200,9 +219,10 @@ def cost_chart(metric: Metric, cost: str, rows: Sequence[Spec] = (), is_log: boo
     y = number("score", title=title, scale=linear, axis=ticks)
     place = {"x": x, "y": y}
     looks = {
-        channel: nominal("standing", scale={"domain": [_ON, _BEHIND], "range": both},
+        channel: nominal("standing",
+                         scale={"domain": list(standings), "range": each[: len(standings)]},
                          legend=_LEGEND)
-        for channel, both in _LOOKS.items()
+        for channel, each in _LOOKS.items()
     }  # fmt: skip
     # The script fills in the rows, of which none may have an interval: a scale of none has no ends.
     known = [
@@ -215,7 +235,6 @@ def cost_chart(metric: Metric, cost: str, rows: Sequence[Spec] = (), is_log: boo
         Fit(1, 420, 60, widest=1100), rows,
         transform=[
             {"calculate": _text_of_points(metric, cost), "as": "text"},
-            {"calculate": f"datum.front ? '{_ON}' : '{_BEHIND}'", "as": "standing"},
             *known,
         ],
         width=_WIDTH,
@@ -240,13 +259,14 @@ def cost_chart(metric: Metric, cost: str, rows: Sequence[Spec] = (), is_log: boo
 
 _LEGEND: Spec = {
     "title": None, "orient": "top", "symbolSize": 110, "symbolStrokeWidth": 2, "symbolOpacity": 1,
+    "labelLimit": 260,
 }  # fmt: skip
 
-# Of points on the front, and of those behind it
+# Of points by their standing
 _LOOKS = {
-    "fill": [COLOURS[0], "transparent"],
-    "stroke": [COLOURS[0], GREY],
-    "shape": ["diamond", "circle"],
+    "fill": [COLOURS[0], "transparent", "transparent"],
+    "stroke": [COLOURS[0], GREY, GREY],
+    "shape": ["diamond", "circle", "cross"],
 }
 
 # In a browser labels move to where they have room, in a picture of any width, and the front has the
@@ -271,7 +291,7 @@ def _text_of_points(metric: Metric, cost: str) -> str:
         " + (isValid(datum.low) ? ' (' + format(datum.low, '.1f') + ' to '"
         " + format(datum.high, '.1f') + ')' : '')"
         f" + ', ' + datum.digits + ' ' + {json.dumps(cost)} + datum.note"
-        f" + (datum.front ? '; {_ON}' : '')"
+        f" + (datum.standing === '{_BEHIND}' ? '' : '; ' + datum.standing)"
     )
 
 
@@ -360,6 +380,18 @@ class CostPanel:
             front = pareto_front(scores, costs, self.metric.better)
             fronts.append(frozenset(front))
         return fronts
+
+    def standing(self, at: int, axis: int) -> str:
+        """Return what a point is by a cost, of :data:`STANDINGS`."""
+        if at in self.fronts[axis]:
+            return _ON
+        return _BEHIND if COST_AXES[axis].of_all(self.points[at].shared) is not None else _IN_PART
+
+    def in_part(self, axis: int) -> bool:
+        """Return whether a cost of a point is known of some of its answers only."""
+        pairs = zip(self.points, self.costs(axis), strict=True)
+        compared = COST_AXES[axis].of_all
+        return any(cost is not None and compared(point.shared) is None for point, cost in pairs)
 
     def costs(self, axis: int) -> list[float | None]:
         """Return the cost of every point; None where it is not known."""
