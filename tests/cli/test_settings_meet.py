@@ -231,13 +231,15 @@ OTHERS: Mapping[str, tuple[Mapping[str, Any], Mapping[str, Any], str, str]] = {
         {"provider": "openai", "served": "x", "base_url": None},
         {},
         "--base-url SERVER",
-        "--base-url SERVER, in place of openai (its entry)",
+        "--base-url SERVER, in place of openai's usual address (its entry): "
+        "openai's protocol and key, at SERVER",
     ),
     "a provider in place of a server": (
         {"served": "x"},
         {},
         "--provider openai --key k",
-        "--provider openai, in place of a server, SERVER (its entry)",
+        "--provider openai, in place of a server's protocol and key (its entry): "
+        "openai's protocol and --key, at SERVER",
     ),
     "an address in place of a server here": (
         {"base_url": None},
@@ -249,7 +251,7 @@ OTHERS: Mapping[str, tuple[Mapping[str, Any], Mapping[str, Any], str, str]] = {
         {"base_url": None, "served": "x"},
         {"serve": "vllm"},
         "--provider openrouter",
-        "--provider openrouter, in place of serve: vllm (its file)",
+        "--provider openrouter, in place of serve: vllm (its file): openrouter's protocol and key",
     ),
 }
 

@@ -8,7 +8,13 @@ from typing import Any
 import pytest
 
 from vlmeval_findit.protocol import Answering, Identity, Reply, ReplyRecord
-from vlmeval_findit.scoring import answered_note, as_values, count_models, models_in
+from vlmeval_findit.scoring import (
+    answered_note,
+    answered_note_of,
+    as_values,
+    count_models,
+    models_in,
+)
 
 SERVED = Answering(checkpoint="gpt-x", endpoint="http://a/v1")
 
@@ -16,7 +22,7 @@ SERVED = Answering(checkpoint="gpt-x", endpoint="http://a/v1")
 def note(models: Sequence[str], who: Answering = SERVED, model: str = "M") -> str | None:
     """Return the note on answers of these models, in their order."""
     replies = [Reply(at, "[]", ReplyRecord(model={"identifier": m})) for at, m in enumerate(models)]
-    return answered_note(models_in(as_values(count_models(replies))), Identity(model, "D", who))
+    return answered_note_of(replies, Identity(model, "D", who))
 
 
 @pytest.mark.parametrize(

@@ -29,9 +29,11 @@ class Overridden(NamedTuple):
     known: str
     source: str
     key: str  # of a model in a sweep's file
+    asked: str = ""  # how and where the model is asked then, if flag and file both decide it
 
     def __str__(self) -> str:
-        return f"{self.model}: {self.flag} {self.value}{IN_PLACE_OF}{self.known} ({self.source})"
+        line = f"{self.model}: {self.flag} {self.value}{IN_PLACE_OF}{self.known} ({self.source})"
+        return f"{line}: {self.asked}" if self.asked else line
 
 
 def check_overridden(
@@ -69,22 +71,34 @@ def _another_answers(
 ) -> Iterator[Overridden]:
     """Yield the flags that say who answers for a model, where its file says another."""
     url, provider = options.base_url, options.provider
-    if url is not None and provider is None and entry.provider is not None:
-        address = without_credentials(url)
-        yield Overridden("--base-url", address, entry.name, entry.provider, _ENTRY, "base_url")
+    address = None if url is None else without_credentials(url)
+    asked = _asked(options, entry)
+    known = entry.base_url or (entry.provider and f"{entry.provider}'s usual address")
+    if address is not None and known and url != known:
+        known = without_credentials(known)
+        yield Overridden("--base-url", address, entry.name, known, _ENTRY, "base_url", asked)
     if provider is not None and entry.base_url is not None and entry.provider is None:
-        known = f"a server, {without_credentials(entry.base_url)}"
-        yield Overridden("--provider", provider, entry.name, known, _ENTRY, "provider")
+        known = "a server's protocol and key"
+        yield Overridden("--provider", provider, entry.name, known, _ENTRY, "provider", asked)
     if serving is None or entry.base_url is not None or entry.provider is not None:
         return
     known = f"serve: {serving.program}"
     if provider is not None:
-        yield Overridden("--provider", provider, entry.name, known, _FILE, "provider")
-    elif url is not None:
-        address = without_credentials(url)
+        yield Overridden("--provider", provider, entry.name, known, _FILE, "provider", asked)
+    elif address is not None:
         yield Overridden("--base-url", address, entry.name, known, _FILE, "base_url")
     elif options.serve not in (None, serving.program):
         yield Overridden("--serve", str(options.serve), entry.name, known, _FILE, "serve")
+
+
+def _asked(options: ModelOptions, entry: ModelEntry) -> str:
+    """Say whose protocol and key a model is asked with, and where; "" without a provider."""
+    provider = options.provider or entry.provider
+    url = options.base_url or entry.base_url
+    if provider is None:
+        return ""
+    how = f"{provider}'s protocol and {'key' if options.key is None else '--key'}"
+    return how if url is None else f"{how}, at {without_credentials(url)}"
 
 
 def _overridden(
@@ -94,7 +108,7 @@ def _overridden(
     row = find_model(options.like or entry.like or entry.name)
     table = f"model table: {row.name}" if row is not None else ""
     yield from _like(options, entry)
-    for key in ("system", "prompt_template", "base_url"):
+    for key in ("system", "prompt_template"):
         value, known = getattr(options, key), getattr(entry, key)
         if None not in (value, known) and value != known:
             words = without_credentials(value), without_credentials(known)

@@ -36,7 +36,14 @@ from ..models import (
     why_not_of_row,
 )
 from ..protocol import DatasetVariant, Settings, settings_from
-from ..scoring import count_replies, count_unseen, open_predictions, prompt_tokens, reply_note
+from ..scoring import (
+    answered_note_of,
+    count_replies,
+    count_unseen,
+    open_predictions,
+    prompt_tokens,
+    reply_note,
+)
 from ..storage import PROBE_FILE
 from ..sweeps import Sweep, run_sweep
 from .command_base import PATH, Command, complete_models, is_quiet, option, say
@@ -214,8 +221,9 @@ def _report(path: Path, declared: Declared) -> ProbeReport:
     sizes = group_by_size(run.queries, result, asked)
     other_format = find_other_format(dataset.variant, replies)
     counts = count_replies(replies) + count_unseen(prompt_tokens(predictions))
-    note = reply_note(counts)
-    return ProbeReport(model, dataset.name, run, result, sizes, asked, other_format, note)
+    notes = (answered_note_of(replies, predictions.identity), reply_note(counts))
+    said = tuple(filter(None, notes))
+    return ProbeReport(model, dataset.name, run, result, sizes, asked, other_format, said)
 
 
 def _status(report: ProbeReport) -> int:

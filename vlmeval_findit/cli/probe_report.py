@@ -38,7 +38,7 @@ class ProbeReport:
     """A probe: its run, and the result of its answers.
 
     ``asked`` is the convention in which boxes were asked for, ``other_format`` the format that more
-    replies have, ``reply_note`` what is odd in them.
+    replies have, ``notes`` who else answered, and what is odd in replies.
     """
 
     model: str
@@ -48,7 +48,7 @@ class ProbeReport:
     sizes: Sequence[SizeGroup]
     asked: Convention
     other_format: OtherFormat | None = None
-    reply_note: str | None = None
+    notes: Sequence[str] = ()
 
     @property
     def space(self) -> Space | None:
@@ -115,8 +115,7 @@ def _counts(report: ProbeReport) -> Iterator[str]:
     errors = Counter(str(call.recorded.call.get("error") or call.text)[:200] for call in failed)
     for error, count in errors.most_common(3):
         yield f"  failed: {count} {printable(error)}"
-    if report.reply_note is not None:
-        yield report.reply_note
+    yield from report.notes
 
 
 def _sizes_table(report: ProbeReport) -> Table:

@@ -9,7 +9,7 @@ import re
 from itertools import chain
 
 from ..models import may_be_same_model
-from ..scoring import answered_note, as_values, count_models, models_in
+from ..scoring import answered_note_of
 from .cause_evidence import Evidence
 from .reproduction_records import Attempt, Cause, CauseLook
 
@@ -69,8 +69,7 @@ def _loaded(attempt: Attempt) -> str:
 def _others_that_answer(attempt: Attempt) -> str | None:
     """Return a note if replies name another model than was asked, or several; else None."""
     replies = chain.from_iterable(each.replies for each in attempt.predictions)
-    models = models_in(as_values(count_models(replies)))
-    return answered_note(models, attempt.predictions[0].identity)
+    return answered_note_of(replies, attempt.predictions[0].identity)
 
 
 def _possible_cause(result: str, finding: str, advice: str) -> CauseLook:

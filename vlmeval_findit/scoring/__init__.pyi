@@ -82,6 +82,7 @@ from .answered_by import (
     as_values as as_values,
     models_in as models_in,
     answered_note as answered_note,
+    answered_note_of as answered_note_of,
     keys_of as keys_of,
 )
 

@@ -83,6 +83,11 @@ def answered_note(models: Sequence[AnsweringModel], run: Identity | None) -> str
     return f"answered by {len(models)} models: {named}{more}{asked_is}"
 
 
+def answered_note_of(replies: Iterable[Reply], run: Identity | None) -> str | None:
+    """Say what :func:`answered_note` says, of replies."""
+    return answered_note(models_in(as_values(count_models(replies))), run)
+
+
 def _is_other(name: str, run: Identity) -> bool:
     """Return whether another model was asked; on this machine what was loaded answers."""
     who = run.answering

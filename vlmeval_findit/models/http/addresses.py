@@ -10,10 +10,14 @@ from functools import partial
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from ...core import read_text
+from ...core import read_text, without_credentials
+from ...protocol import Setting, choose_value, say_once
 from .endpoint import Endpoint
 from .providers.provider_table import Provider, find_provider
-from .stated_headers import Headers, header_lines, server_headers
+from .stated_headers import HEADERS_VARIABLE, Headers, header_lines, server_headers
+
+KEY_VARIABLE = "FINDIT_SERVER_KEY"
+"""The key of servers that are asked in no provider's protocol."""
 
 log = logging.getLogger(__name__)
 
@@ -80,7 +84,7 @@ def make_endpoints(
         ValueError: a URL, the key or a header is invalid.
     """
     urls = _split(urls)
-    secret = os.environ.get("FINDIT_SERVER_KEY", "").strip() if key is None else key
+    secret = os.environ.get(KEY_VARIABLE, "").strip() if key is None else key
     endpoint = partial(Endpoint, key=secret, headers=server_headers(headers))
     if len(urls) == 1 and urls[0].startswith("@"):
         return AddressFile(Path(urls[0][1:]).expanduser(), endpoint)
@@ -95,12 +99,12 @@ def provider_endpoints(
     *,
     needs_key: bool = True,
 ) -> list[Endpoint]:
-    """Return the endpoints of a provider.
+    """Return the endpoints of a provider; what a variable decides, or does not, is said once.
 
     Args:
         urls: other addresses with its protocol; a text may have commas.
         key: its key (None: the environment's).
-        headers: of every request; FINDIT_SERVER_HEADERS is not used.
+        headers: of every request; those of FINDIT_SERVER_HEADERS are of servers.
         needs_key: whether something is sent there.
 
     Raises:
@@ -108,6 +112,7 @@ def provider_endpoints(
     """
     provider = find_provider(name)
     by_name = header_lines(headers)
+    is_stated = key is not None
     if key is None and needs_key:
         values = (os.environ.get(variable, "").strip() for variable in provider.keys)
         key = next(filter(None, values), "")
@@ -117,9 +122,42 @@ def provider_endpoints(
                 f"{' or '.join(provider.keys)} is not set: the provider {name} needs the "
                 "key in this environment variable (--dry-run needs none)"
             )
-    usual = os.environ.get(provider.address_variable or "-") or provider.address
-    addresses = [_address(provider, url) for url in _split(urls or usual)]
+    variable = os.environ.get(provider.address_variable or "-", "").strip()
+    addresses = [_address(provider, url) for url in _split(urls or variable or provider.address)]
+    _say_who_decides(provider, urls, variable)
+    if urls or variable:
+        _say_unused(provider, addresses, key_is_stated=is_stated)
     return [Endpoint(address, key or "", by_name, name) for address in addresses]
+
+
+def _say_who_decides(provider: Provider, urls: str | Sequence[str] | None, variable: str) -> None:
+    """Say that a variable decides where a provider's requests go, or that it is not used."""
+    setting = Setting("address of requests and key", provider.address_variable, "--base-url '{}'")
+    choice = choose_value(
+        setting,
+        provider.name,
+        stated=_shown(_split(urls)) if urls else None,
+        variable=_shown([variable]) if variable not in ("", provider.address) else None,
+    )
+    say_once(choice.remark)
+
+
+def _say_unused(provider: Provider, addresses: Sequence[str], *, key_is_stated: bool) -> None:
+    """Say which variables of servers are not used at other addresses of a provider."""
+    keys = " or ".join(("--key", *provider.keys))
+    instead = {KEY_VARIABLE: f"the key with {keys}", HEADERS_VARIABLE: "headers with --header"}
+    if key_is_stated:
+        del instead[KEY_VARIABLE]
+    for name, typed in instead.items():
+        if os.environ.get(name, "").strip() not in ("", "{}"):
+            say_once(
+                f"{name} is not used at {_shown(addresses)}, asked in {provider.name}'s protocol: "
+                f"it is of servers that no provider is named for. State {typed}"
+            )
+
+
+def _shown(urls: Sequence[str]) -> str:
+    return ",".join(map(without_credentials, urls))
 
 
 def _split(urls: str | Sequence[str]) -> Sequence[str]:
