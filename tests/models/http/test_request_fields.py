@@ -152,3 +152,64 @@ def test_settings_stay_in_their_order() -> None:
     ]  # fmt: skip
     assert list(joined["a"]) == ["c", "b", "e"]
     assert list(merged_fields({"b": 1, "a": 2}, {"c": 3, "a": 2})) == ["b", "a", "c"]
+
+
+QWEN = {"kind": "smart_resize", "min_pixels": 3136, "max_pixels": 100352}
+
+
+@pytest.mark.parametrize("provider", [None, "openrouter"])
+@pytest.mark.parametrize(
+    ("given", "name"),
+    [
+        ({"mm_processor_kwargs": {"min_pixels": 3136, "max_pixels": 999999}},
+         "mm_processor_kwargs.max_pixels: 999999 "),
+        ({"mm_processor_kwargs": {"min_pixels": 4}}, "mm_processor_kwargs.min_pixels: 4 "),
+        ({"mm_processor_kwargs": {"size": {"longest_edge": 9}}},
+         "mm_processor_kwargs.size.longest_edge: 9 "),
+        ({"mm_processor_kwargs": {"images_kwargs": {"size": {"shortest_edge": 9}}}},
+         "mm_processor_kwargs.images_kwargs.size.shortest_edge: 9 "),
+        ({"max_pixels": 9}, "max_pixels: 9 "),
+        ({"parameters": {"min_pixels": 9}}, "parameters.min_pixels: 9 "),
+    ],
+)  # fmt: skip
+def test_bounds_other_than_the_spaces_are_refused(
+    given: dict[str, Any], name: str, provider: str | None
+) -> None:
+    model = chat_model("mine", provider, "mine", fields=given, space=QWEN)
+    with pytest.raises(ValueError, match=re.escape(name)) as raised:
+        model.describe(FREE, [])
+    assert re.search("m(in|ax)_pixels (3136|100352) of the space", str(raised.value))
+
+
+@pytest.mark.parametrize("space", [QWEN, "grid1000"])
+def test_bounds_of_the_space_or_without_one_are_sent(space: Any) -> None:
+    bounds = {"min_pixels": 3136, "max_pixels": 100352 if space == QWEN else 9}
+    given = {"mm_processor_kwargs": bounds}
+    described = chat_model("mine", fields=given, space=space).describe(FREE, [])
+    assert described.answering.settings["mm_processor_kwargs"] == bounds
+
+
+@pytest.mark.parametrize(
+    ("name", "provider", "given", "is_refused"),
+    [
+        ("GPT-5.4", "openai", {"reasoning": {"effort": "high"}}, True),
+        ("GPT-5.4", "openai", {"reasoning": {"effort": "high"}, "reasoning_effort": None}, False),
+        ("GPT-5.4", "openrouter", {"reasoning_effort": "high"}, True),
+        ("GPT-5.4", "openrouter", {"reasoning_effort": "high", "reasoning": None}, False),
+        ("mine", None, {"reasoning_effort": "high", "reasoning": {"effort": "low"}}, True),
+        ("mine", None, {"reasoning_effort": "low", "reasoning": {"effort": "low"}}, False),
+    ],
+)
+def test_two_spellings_of_the_reasoning_agree(
+    name: str, provider: str | None, given: dict[str, Any], is_refused: bool
+) -> None:
+    if not is_refused:
+        chat_model(name, provider, fields=given)
+        return
+    with pytest.raises(ValueError, match="are the same setting, but differ"):
+        chat_model(name, provider, fields=given)
+
+
+def test_an_object_of_settings_is_no_field() -> None:
+    with pytest.raises(ValueError, match=r"settings is no field.*Write the fields that are in it"):
+        chat_model("mine", fields={"settings": {"top_p": 0.5}})

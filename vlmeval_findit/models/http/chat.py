@@ -33,7 +33,13 @@ from .completion import Completion
 from .endpoint import Endpoint
 from .estimates import load_of
 from .providers.provider_table import OPENROUTER, Provider, WireFormat, find_provider
-from .request_fields import bounds_in_request, check_fields, merged_fields
+from .request_fields import (
+    bounds_in_request,
+    check_fields,
+    merged_fields,
+    refuse_other_bounds,
+    refuse_two_efforts,
+)
 from .schema import SchemaRoot, response_format, unwrapped
 from .sent_images import (
     ChatRequest,
@@ -136,9 +142,11 @@ class ChatModel:
     def _as_sent(self, variant: DatasetVariant) -> dict[str, Any]:
         """Return the fields of its requests; what a user gave and FindIt completes, as it is sent.
 
-        Raises ValueError where they contradict.
+        Raises ValueError where they contradict, or bounds of images those of the space.
         """
         fields = self._all_fields(variant)
+        local = self.row.local if self.row is not None else None
+        refuse_other_bounds(fields, self.space(variant), local.pixels_counted if local else 1)
         wire = find_provider(self.provider).chat if self.provider else None
         if not isinstance(wire, WireFormat):
             return fields
@@ -347,6 +355,8 @@ def chat_model(
             root = provider_row.schema_root
         if not stated:
             rule = usual
+    sent = {key: it for key, it in {**usual_fields, **given}.items() if it is not None}
+    refuse_two_efforts(sent)
     return ChatModel(
         name=name,
         served=service_name,
@@ -355,7 +365,7 @@ def chat_model(
         thoughts=known.thoughts if known is not None else USUAL_THOUGHTS,
         space=once_a_variant(rule),
         known=usual,
-        fields={key: it for key, it in {**usual_fields, **given}.items() if it is not None},
+        fields=sent,
         removed=frozenset(key for key, it in given.items() if it is None),
         provider=provider or "",
         limit=max_tokens or facts.max_tokens,

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
 
+from ...boxes import Space
 from ...core import object_or_empty
 from ...serving import BOUNDS_FIELD
 from ..local.layout import Bounds
@@ -43,7 +44,7 @@ _STATED_ELSEWHERE = {
         ("headers", "extra_headers"),
         "Type --header 'NAME: VALUE'; in a file and in Python, `headers` of the model",
     ),
-    "extra_body": "Write the fields that are in it",
+    **dict.fromkeys(("extra_body", "settings"), "Write the fields that are in it"),
     "timeout": "Type --timeout SECONDS; in a file, `timeout` in `inference`",
     "retry": "VLMEvalKit's runner has it: --retry N",
     **dict.fromkeys(
@@ -162,6 +163,18 @@ def stated_fields(settings: Mapping[str, Any], extra: Mapping[str, Any]) -> dict
     return _joined(kept, extra)
 
 
+def refuse_two_efforts(fields: Mapping[str, Any]) -> None:
+    """Refuse, with a ValueError, two spellings of the reasoning that say different efforts."""
+    effort = fields.get("reasoning_effort")
+    other = object_or_empty(fields.get("reasoning")).get("effort")
+    if None not in (effort, other) and effort != other:
+        raise ValueError(
+            f"reasoning.effort {_shown(other)} and reasoning_effort {_shown(effort)} are the same "
+            'setting, but differ. Leave one out; {"reasoning_effort": null} or '
+            '{"reasoning": null} leaves out FindIt\'s'
+        )
+
+
 def _shown(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, default=str)
 
@@ -207,3 +220,42 @@ def bounds_in_request(bounds: Bounds, counted: int, *, original: bool = False) -
         areas = replace(bounds, two_step=False).as_dict()
         arguments = {name: area * counted for name, area in areas.items()}
     return {BOUNDS_FIELD: arguments} if arguments else {}
+
+
+# Bounds of a space by their names in requests: of processors, and in their `size`
+_BOUNDS = {
+    "min_pixels": "min_pixels",
+    "max_pixels": "max_pixels",
+    "shortest_edge": "min_pixels",
+    "longest_edge": "max_pixels",
+}
+
+
+def refuse_other_bounds(fields: Mapping[str, Any], space: Space, counted: int) -> None:
+    """Refuse, with a ValueError, bounds in a request that are others than those of the space.
+
+    Args:
+        fields: of the request; bounds may stand in objects of any depth.
+        space: in which boxes are read; only ``smart_resize`` has bounds.
+        counted: times the processor's areas count a pixel (:class:`.LocalFamily`).
+    """
+    if space.kind != "smart_resize":
+        return
+    for name, bound, given in _bounds_within(fields):
+        declared = getattr(space, bound)
+        if declared is not None and given != declared * counted:
+            raise ValueError(
+                f"{name}: {given} is in the request, but boxes are read within {bound} {declared} "
+                "of the space. Type one of them in both places"
+            )
+
+
+def _bounds_within(
+    fields: Mapping[str, Any], inside: str = ""
+) -> Iterator[tuple[str, str, int | float]]:
+    """Yield each bound's name with the objects around it, its name in a space, and its value."""
+    for name, value in fields.items():
+        if isinstance(value, Mapping):
+            yield from _bounds_within(value, f"{inside}{name}.")
+        elif name in _BOUNDS and isinstance(value, int | float):
+            yield f"{inside}{name}", _BOUNDS[name], value
