@@ -82,7 +82,7 @@ def test_a_key_that_cannot_be_is_refused_with_its_line(keys: str, why: str) -> N
 
 def test_a_server_takes_no_setting_of_this_machine() -> None:
     entry = ModelOptions(device="cpu", base_url=URL).entry("Qwen3-VL")
-    with pytest.raises(ValueError, match="device has no effect: a server is asked"):
+    with pytest.raises(ValueError, match="device has no effect: it is of models on this machine"):
         AtServer(entry).check()
 
 

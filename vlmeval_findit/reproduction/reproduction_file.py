@@ -320,8 +320,14 @@ def stored_values(stored: StoredReproduction) -> dict[str, Any]:
     values = asdict(stored)
     for run, written in zip(stored.runs, values["runs"], strict=True):
         written["rows"] = rows_text(run.rows)
-    plain: dict[str, Any] = json.loads(json.dumps(values, default=_value_of))
+    plain = _plain(values)
     return {"format": plain.pop("format"), "badge": reproduction_line(stored), **plain}
+
+
+def _plain(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return values of JSON, with the value of each member of an enumeration."""
+    plain: dict[str, Any] = json.loads(json.dumps(values, default=_value_of))
+    return plain
 
 
 def _value_of(member: Enum) -> Any:
@@ -332,7 +338,7 @@ def write_reproduction(
     path: Path, stored: StoredReproduction, more: Mapping[str, Any] | None = None
 ) -> None:
     """Write a reproduction atomically, also for ``--json``, which may have ``more`` keys."""
-    values = {**stored_values(stored), **(more or {})}
+    values = {**stored_values(stored), **_plain(more or {})}
     write_text_once(path, f"{_indented(values, '')}\n")
 
 

@@ -53,8 +53,9 @@ def test_going_on_with_another_provider_is_refused(
     assert "class" in capsys.readouterr().err
     with ChatServer(plain) as server:
         served = ["--model", "GPT-5.4=gpt-5.4", "--base-url", server.url]
-        elsewhere = ["--work-dir", str(tmp_path / "other runs")]
-        assert main([*search(tmp_path, *served), *elsewhere]) == 0
+        elsewhere = search(tmp_path, *served)
+        elsewhere[elsewhere.index("--work-dir") + 1] = str(tmp_path / "other runs")
+        assert main(elsewhere) == 0
         assert len(server.asked) == asked, "Answers of another deployment are not reused."
     with ChatServer(ANTHROPIC.answering(a_box)) as server:
         where = ["--provider", "anthropic", "--base-url", address(server, ANTHROPIC)]
