@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,13 +12,12 @@ from PIL import Image
 from scored_runs import World, query
 
 import vlmeval_findit as findit
-from vlmeval_findit import models
 from vlmeval_findit.benchmarks import baselines, benchmarks
 from vlmeval_findit.boxes import FILE_PIXELS, Space, SpaceError, Truth, reply_extent, space_from
 from vlmeval_findit.cli import main
 from vlmeval_findit.data import load_dataset
 from vlmeval_findit.models import chat_model
-from vlmeval_findit.protocol import Answering, Benchmark, Reply, ReplyRecord, Settings
+from vlmeval_findit.protocol import Answering, Benchmark, CallResult, Reply, ReplyRecord, Settings
 from vlmeval_findit.scoring import check_replies, run_identity, score_file, score_rows
 
 NAME = "FindIt_Pascal_xyxy_json"
@@ -139,11 +137,12 @@ def test_models_on_this_machine_answer_in_pixels_of_the_file(
 
 def test_an_opened_model_sees_the_file(monkeypatch: pytest.MonkeyPatch) -> None:
     class Runner:
-        def answer_batch(self, messages: Sequence[Any], variant: Any) -> list[Reply]:
+        def answer_batch(self, *_: Any, **options: Any) -> list[CallResult]:
             text = json.dumps([{"bbox_2d": [0, 0, 5000, 50]}])
-            return [Reply(0, text, ReplyRecord(space={"kind": "pixels"}))]
+            return [CallResult(text, ReplyRecord(space={"kind": "pixels"}))]
 
-    monkeypatch.setattr(models, "load_local", lambda *_: Runner())
+    local_client = "vlmeval_findit.models.local.local_client"
+    monkeypatch.setattr(f"{local_client}.load_local", lambda *_: Runner())
     model = findit.open_model("FindIt-Nano", space="pixels")
     answer = model.ask(Image.new("RGB", (5000, 50)), "dog")
     assert answer.parsed.boxes == ((0, 0, 5000, 50),)

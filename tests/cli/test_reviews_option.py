@@ -336,8 +336,9 @@ def test_folders_are_compared_by_dataset_with_and_without(audited: World) -> Non
             path.rename(folder / path.name)
     alone = compared(audited, *sides)
     both = compared(audited, *sides, flags=["--reviews", str(reviews)])
-    assert both[:2] == alone
-    assert len(both) == 3
+    *datasets, mean = alone
+    assert both[:2] == datasets
+    assert (len(both), both[-1]) == (4, mean), "reviews are no further question of the mean"
     assert "reviews" in both[2]["a"]
 
 

@@ -145,7 +145,10 @@ OTHER_TABLES: Mapping[str, tuple[Mapping[str, Any], bool]] = {
 @pytest.mark.parametrize("known", OTHER_TABLES)
 def test_published_values_are_of_the_same_annotations(known: str, zoo_runs: list[Run]) -> None:
     facts, is_shown = OTHER_TABLES[known]
-    runs = [replace(run, provenance=replace(run.provenance, made_of=facts)) for run in zoo_runs]
+    runs = []
+    for run in zoo_runs:
+        table = replace(run.provenance.table, meta=facts)
+        runs.append(replace(run, provenance=replace(run.provenance, table=table)))
     board = make_board(runs)
     assert bool(board.published) == is_shown
     said = dict(remarks(board)).get("Other annotations", [])

@@ -33,8 +33,6 @@ from vlmeval_findit.protocol import (
     FAILED_ANSWER,
     Batch,
     CallResult,
-    DatasetVariant,
-    Described,
     ReplyRecord,
     StopReason,
     image,
@@ -115,11 +113,10 @@ def test_images_that_cannot_be_read_any_more_are_failed_calls(
     away = tmp_path / "away"
 
     class Unlucky(FakeDeployment):
-        def describe(self, variant: DatasetVariant) -> Described:
-            # Asked when all images were looked at and none was read yet.
-            if lost.exists():
-                lost.rename(away)
-            return super().describe(variant)
+        def backend(self) -> Backend:
+            # Made when all images were looked at and none was read yet.
+            lost.rename(away)
+            return super().backend()
 
     client, again = Asking(), Asking()
     results = go(demo_sweep(tmp_path, ONE_CELL), Unlucky(client, backend))

@@ -84,7 +84,8 @@ def test_lenient_boxes_have_a_separate_role(world: World) -> None:
     first = load_dataset(LABELS).queries[0]
     row = run.rows[0]
     lenient = {
-        "steps": ["closed"],
+        "repairs": ["cut off"],
+        "recoverable": [],
         "boxes": [*row.details["boxes"], [1.0, 2.0, 30.0, 40.0], [None, 2.0, 3.0, 4.0]],
         "labels": ["cat", "dog", "cow"],
     }

@@ -177,7 +177,7 @@ def test_a_message_shows_both_ends_of_a_long_value() -> None:
 
 
 def test_what_an_answer_depends_on() -> None:
-    whole = {IMAGES_KEY: "sent whole", ROW_KEY: "Qwen3-VL"}
+    whole = {IMAGES_KEY: "sent whole", ROW_KEY: "Qwen3-VL", "revision": "sha256:aa"}
     asked = {"bounds": {"max_pixels": 250000}, "max_new_tokens": 768}
     assert RUN.made_by == {
         **whole, MADE_WITH: asked, **RUN.versions,

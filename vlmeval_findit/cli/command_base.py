@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import logging
 import os
-import re
 import shutil
 import sys
 import traceback
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from textwrap import TextWrapper
-from typing import Any, TextIO, TypeGuard, TypeVar
+from typing import Any, TextIO, TypeVar
 
 import click
 from click.shell_completion import CompletionItem
 
-from ..core import as_called, is_secret_name, printable_lines, without_credentials
+from ..core import as_called, printable_lines
 from ..data import BoxForm
 
 AnyCommand = TypeVar("AnyCommand", bound=Callable[..., Any] | click.Command)
@@ -81,29 +80,6 @@ class Command(click.Command):
         self.groups = groups or {}
         self.params += shared_options()
 
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        if not ctx.resilient_parsing:
-            self._refuse_second_values(ctx, args)
-        return super().parse_args(ctx, args)
-
-    def _refuse_second_values(self, ctx: click.Context, args: Sequence[str]) -> None:
-        """Refuse, with a UsageError, two values of an option that takes one.
-
-        Click would take the last in silence. The flags of other programs are not looked at.
-        """
-        parser = self.make_parser(ctx)
-        single = [option for option in self.params if _takes_one_value(option)]
-        for option in single:
-            parser.add_option(
-                option, option.opts, dest=option.name, action="append", nargs=option.nargs
-            )
-        typed, _, _ = parser.parse_args([*args])
-        for option in single:
-            first, *others = typed.get(str(option.name)) or [None]
-            for other in others:
-                if other != first:
-                    raise click.UsageError(_two_values(option, ctx, first, other), ctx)
-
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         headings = {name: heading for heading, names in self.groups.items() for name in names}
         rows: dict[str, list[tuple[str, str]]] = {"Options": [], **{key: [] for key in self.groups}}
@@ -125,31 +101,6 @@ class Command(click.Command):
         for heading, make in self.sections.items():
             with formatter.section(heading):
                 formatter.write_dl(make())
-
-
-def _takes_one_value(option: click.Parameter) -> TypeGuard[click.Option]:
-    return isinstance(option, click.Option) and not (
-        option.multiple or option.is_flag or option.count
-    )
-
-
-def _two_values(option: click.Option, ctx: click.Context, first: object, second: object) -> str:
-    """Say that an option was typed twice; what may be a credential is not printed."""
-    flag = max(option.opts, key=len)
-    shown = f"{_as_typed(first)} and {_as_typed(second)}"
-    words = re.findall(r"\w+", f"{option.name} {shown}".replace("-", "_"))
-    if any(map(is_secret_name, words)):
-        shown = "two values that may be credentials"
-    return (
-        f"{flag} takes one value, but has two: {without_credentials(shown)}. "
-        f"Type it once: {flag} {option.make_metavar(ctx)}."
-    )
-
-
-def _as_typed(value: object) -> str:
-    if isinstance(value, tuple):
-        return " ".join(value)
-    return value if isinstance(value, str) else "no value"
 
 
 def shared_options() -> list[click.Option]:

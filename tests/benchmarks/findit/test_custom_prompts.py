@@ -242,7 +242,7 @@ def test_a_model_that_is_opened_is_asked_in_these_words(tmp_path: Path) -> None:
     before, asked = server.asked[0].body["messages"]
     assert before["content"] == "Locate {{ label }}."
     assert asked["content"][1]["text"] == "Locate dog."
-    with pytest.raises(ValueError, match="FullImage reads no prompts"):
+    with pytest.raises(ValueError, match="system has no effect: FullImage is a baseline"):
         findit.open_model("FullImage", system=tmp_path / "t")
 
 
