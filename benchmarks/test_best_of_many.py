@@ -21,6 +21,7 @@ from vlmeval_findit.statistics import (
     BestOf,
     Difference,
     Estimate,
+    Family,
     correct_by_holm,
     paired_difference,
 )
@@ -59,7 +60,8 @@ def as_named(estimates: Sequence[Estimate], best: int) -> Mapping[int, Differenc
     """Correct by Holm for the tests against the best, as if it had been named beforehand."""
     others = [at for at in range(len(estimates)) if at != best]
     tests = correct_by_holm(
-        paired_difference(estimates[at], estimates[best], F1.name) for at in others
+        (paired_difference(estimates[at], estimates[best], F1.name) for at in others),
+        Family.FORMATS,
     )
     return dict(zip(others, tests, strict=True))
 
@@ -67,7 +69,7 @@ def as_named(estimates: Sequence[Estimate], best: int) -> Mapping[int, Differenc
 def holm_of_all_pairs(estimates: Sequence[Estimate], best: int) -> Mapping[int, Difference]:
     pairs = list(combinations(range(len(estimates)), 2))
     tests = correct_by_holm(
-        paired_difference(estimates[a], estimates[b], F1.name) for a, b in pairs
+        (paired_difference(estimates[a], estimates[b], F1.name) for a, b in pairs), Family.FORMATS
     )
     of_pair = dict(zip(pairs, tests, strict=True))
     return {b if a == best else a: test for (a, b), test in of_pair.items() if best in (a, b)}
