@@ -90,7 +90,7 @@ def case(*number: int, kind: str | None = None) -> Case:
             for step in steps
         ]
         drifting = [
-            query._replace(picture=f"{part} {query.image}")
+            query._replace(image=f"{part} {query.image}")
             for part, asked in enumerate(parts)
             for query in asked
         ]
