@@ -249,7 +249,7 @@ UNDECIDED, FAILED = 2, 3  # Statuses of a probe, as its help says
         (error(413, NASTY), True, BOTH),
         (error(400, NASTY, x_request_id="1"), True, BOTH),
         (completion("[]", finish_reason=NASTY), False, BOTH),
-        (completion("[]", model=f"m{NASTY}", provider=NASTY, id=NASTY), False, ("sweep",)),
+        (completion("[]", model=f"m{NASTY}", provider=NASTY, id=NASTY), False, BOTH),
         # What is read as a reply is kept, and printed by neither.
         (completion(NASTY), False, ()),
         (completion(None, message={"refusal": NASTY}), False, ()),
