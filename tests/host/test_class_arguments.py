@@ -235,6 +235,7 @@ def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Facts]:
     loaded: list[Any] = []
     monkeypatch.setattr(local, "load_local", lambda *given: loaded.append(given))
     monkeypatch.setattr(local, "row_to_run", lambda like, path, space: (like, path))
+    monkeypatch.setattr(local, "refuse_settings", lambda *given: None)
 
     def facts(kind: str, arguments: Mapping[str, Any]) -> tuple[Any, ...]:
         model = class_called(kind)(**arguments)

@@ -21,6 +21,8 @@ ONE_MODEL = [
     ("gemini-2.5-pro", "models/gemini-2.5-pro-preview-05-06"),
     ("pixtral-large-latest", "pixtral-large-2411"),
     ("qwen-vl-max", "qwen-vl-max-2025-01-25"),
+    ("qwen-vl-max-0125", "qwen-vl-max-2025-01-25"),
+    ("gpt-x-2026-01", "gpt-x-2026-01-31"),
     # a maker, a route, a tag
     ("us.anthropic.claude-3-5-sonnet-20241022-v2:0", "claude-3-5-sonnet-20241022"),
     ("google/gemini-flash-1.5", "gemini-1.5-flash"),
@@ -68,6 +70,11 @@ TWO_MODELS = [
     ("mine", "small-backup-3b"),
     ("primary", "cheap-fallback-3b"),
     ("openrouter/auto", "openai/gpt-4o"),
+    # two snapshots
+    ("gpt-4.1-2025-04-14", "gpt-4.1-2025-08-14"),
+    ("claude-sonnet-4-5-20250929", "claude-sonnet-4-5-20260131"),
+    ("gemini-1.5-pro-001", "gemini-1.5-pro-002"),
+    ("pixtral-large-2407", "pixtral-large-2411"),
 ]
 
 

@@ -69,6 +69,38 @@ def test_another_size_behind_an_alias_is_named(asked: str, answered: str, same: 
     assert (note([answered], behind_alias, model=asked) is None) is same
 
 
+INSTRUCT, THINKING = "Qwen/Qwen3-VL-8B-Instruct", "Qwen/Qwen3-VL-8B-Thinking"
+
+
+@pytest.mark.parametrize(
+    ("model", "served", "answered", "same"),
+    [
+        # the name at the server decides, whatever the results are called
+        ("Qwen3-VL-8B", INSTRUCT, THINKING, False),
+        ("Qwen3-VL-8B-Instruct", INSTRUCT, "qwen3-vl-8b-thinking", False),
+        ("Qwen3-VL", INSTRUCT, THINKING, False),
+        ("Mine", INSTRUCT, THINKING, False),
+        ("Qwen3-VL-8B", THINKING, THINKING, True),
+        ("Qwen3-VL-8B", INSTRUCT, "Qwen3-VL-8B-Instruct-FP8", True),
+        ("Qwen3-VL-8B", "Qwen3-VL-2B-Instruct", "Qwen3-VL-2B-Instruct", True),
+        # behind an alias, what the row has checkpoints of
+        ("Qwen3-VL-8B", "m", THINKING, False),
+        ("Qwen3-VL", "m", THINKING, False),
+        ("Mine", "m", THINKING, False),
+        ("Qwen3-VL-8B", "m", INSTRUCT, True),
+        ("Qwen3-VL-8B", "m", "m", True),
+        ("Qwen3-VL-8B-Thinking", "m", THINKING, True),
+        ("Qwen3-VL-8B-Thinking", "m", INSTRUCT, False),
+        ("Qwen3-VL-8B", "m", "gpt-4o-mini", False),
+    ],
+)
+def test_instructed_and_thinking_weights_are_two_models(
+    model: str, served: str, answered: str, same: bool
+) -> None:
+    who = Answering(checkpoint=served, endpoint="http://a/v1", row="Qwen3-VL")
+    assert (note([answered], who, model=model) is None) is same
+
+
 def test_what_was_loaded_or_started_here_is_what_answers() -> None:
     for who in (
         Answering(checkpoint="/mine/a", runs_here=True),

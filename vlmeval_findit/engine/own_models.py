@@ -11,6 +11,7 @@ from ..benchmarks import baseline_for
 from ..core import alternatives, may_have_model, no_effect
 from ..models import (
     ModelEntry,
+    ModelRow,
     RunSettings,
     TimedClient,
     adapter_of,
@@ -22,6 +23,7 @@ from ..models import (
     on_this_machine,
     options_to,
     refuse_missing,
+    refuse_settings,
     refuse_unloadable,
     refuse_without_peft,
     row_of_checkpoint,
@@ -136,12 +138,14 @@ class Local(InProcess):
             _refuse_answers_of(self.entry.resources)
 
     def _check_files(self) -> None:
-        _, checkpoint = local_names()[self.name]
+        row, checkpoint = local_names()[self.name]
         refuse_missing(checkpoint)
-        self._refuse_loading(checkpoint)
+        self._refuse_loading(row, checkpoint)
 
-    def _refuse_loading(self, checkpoint: str) -> None:
+    def _refuse_loading(self, row: ModelRow, checkpoint: str) -> None:
         """Refuse a checkpoint that this process cannot load, or not as its settings say."""
+        stated = _run_settings(self._settings)
+        refuse_settings(row, checkpoint, stated, elsewhere=self.asking.on_ray)
         refuse_unloadable(checkpoint)
         refuse_without_peft(checkpoint)
         adapter_of(checkpoint, self.entry.settings.get("merge_adapter"))
@@ -190,15 +194,18 @@ class LocalCheckpoint(Local):
 
     def _check_files(self) -> None:
         refuse_other_checkpoint(self.entry)
-        self._refuse_loading(self.checkpoint)
+        self._refuse_loading(self._row, self.checkpoint)
+
+    @property
+    def _row(self) -> ModelRow:
+        entry = self.entry
+        stated = entry.space is not None
+        return row_of_checkpoint(entry.name, self.checkpoint, entry.like, space_stated=stated)
 
     @property
     def arguments(self) -> Mapping[str, Any]:
-        entry = self.entry
-        stated = entry.space is not None
-        row = row_of_checkpoint(entry.name, self.checkpoint, entry.like, space_stated=stated)
-        given = {"like": row.name, "model_path": self.checkpoint, **self._settings}
-        return _in_its_space(entry, given)
+        given = {"like": self._row.name, "model_path": self.checkpoint, **self._settings}
+        return _in_its_space(self.entry, given)
 
 
 def refuse_other_checkpoint(entry: ModelEntry) -> None:

@@ -101,7 +101,9 @@ from .adapter import (
 )
 
 from .answering_names import (
+    is_other_model as is_other_model,
     may_be_same_model as may_be_same_model,
+    names_asked as names_asked,
 )
 
 from .local.local_runner import (
@@ -117,6 +119,9 @@ from .local.local_client import (
     load_local_client as load_local_client,
 )
 
+from .local.refused_settings import (
+    refuse_settings as refuse_settings,
+)
 from .local.run_plan import (
     RunSettings as RunSettings,
     run_settings as run_settings,

@@ -11,7 +11,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from ..core import TextError, object_or_empty, read_json
+from ..core import TextError, object_or_empty, read_json, read_text
 from .adapter import HUB_IDENTIFIER, adapter_of
 
 _PROCESSORS = ("preprocessor_config.json", "processor_config.json")
@@ -57,9 +57,7 @@ def architecture_of(checkpoint: str) -> Architecture | None:
 
 def lacks_chat_template(checkpoint: str) -> bool:
     """Return whether a checkpoint that is here has no chat template, by which prompts are made."""
-    adapter = adapter_of(checkpoint)
-    places = [checkpoint] if adapter is None else [adapter.processor, adapter.base]
-    folders = [folder for folder in map(_folder, places) if folder is not None]
+    folders = _folders(checkpoint)
     return bool(folders) and not any(map(_has_chat_template, folders))
 
 
@@ -98,6 +96,48 @@ def _multiple(folder: Path) -> int | None:
         if multiple is not None:
             return multiple
     return None
+
+
+def processor_areas(checkpoint: str) -> tuple[int | None, int | None]:
+    """Return the least and the greatest area of an image, as a processor's files count it.
+
+    None: they do not say it, or are not here.
+    """
+    for folder in _folders(checkpoint):
+        for name in _PROCESSORS:
+            values = _object(folder / name)
+            processor = object_or_empty(values.get("image_processor")) or values
+            size = object_or_empty(processor.get("size"))
+            least = size.get("shortest_edge", processor.get("min_pixels"))
+            greatest = size.get("longest_edge", processor.get("max_pixels"))
+            areas = [area if type(area) is int else None for area in (least, greatest)]
+            if areas != [None, None]:
+                return areas[0], areas[1]
+    return None, None
+
+
+def chat_template_of(checkpoint: str) -> str | None:
+    """Return a checkpoint's only chat template; None if it has several, or is not here."""
+    for folder in _folders(checkpoint):
+        file = folder / "chat_template.jinja"
+        if any(folder.glob("additional_chat_templates/*")):
+            return None
+        if file.is_file():
+            with suppress(OSError, TextError):
+                return read_text(file)
+        configs = ("chat_template.json", "processor_config.json", "tokenizer_config.json")
+        for name in configs:
+            template = _object(folder / name).get("chat_template")
+            if template is not None:
+                return template if isinstance(template, str) else None
+    return None
+
+
+def _folders(checkpoint: str) -> list[Path]:
+    """Return where a processor's files are: an adapter's come before its base's."""
+    adapter = adapter_of(checkpoint)
+    places = [checkpoint] if adapter is None else [adapter.processor, adapter.base]
+    return [folder for folder in map(_folder, places) if folder is not None]
 
 
 def _product(values: Mapping[str, Any], *names: str) -> int | None:

@@ -27,6 +27,7 @@ from .checkpoint_row import decided_row, named_model
 from .http.chat import extra_fields, server_name
 from .http.providers.provider_table import find_provider
 from .http.request_fields import check_temperature, stated_fields
+from .local.refused_settings import refuse_dtype
 from .model_table import MODELS, find_model
 from .prices import PricesField, prices_from
 from .stated_options import StatedOptions, check_value, declared_options
@@ -156,10 +157,6 @@ def like_its_checkpoint(model: ModelEntry) -> ModelEntry:
     return model if row is None else replace(model, like=row.name)
 
 
-# Types of the weights on this machine; programs of servers have other names
-DTYPES = ("bfloat16", "float16", "float32", "float64", "half", "float")
-
-
 class ModelOptions(StatedOptions):
     """The options of a command, and what they make of its models."""
 
@@ -196,8 +193,8 @@ class ModelOptions(StatedOptions):
                 raise ValueError(f"{what} has a checkpoint, which only a model on this machine has")
         if self.space is not None:
             stated_space(self.space_value)
-        if self.dtype is not None and self.dtype not in DTYPES and not self.serve:
-            raise ValueError(f"unknown --dtype {self.dtype!r}{suggestion(self.dtype, DTYPES)}")
+        if not self.serve:
+            refuse_dtype(self.dtype, "--dtype")
         extra = extra_fields(self.extra_body)
         if self.temperature is not None and "temperature" in extra:
             raise ValueError(

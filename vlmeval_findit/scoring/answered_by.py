@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ..core import counted
-from ..models import may_be_same_model
+from ..models import find_model, is_other_model, names_asked
 from ..protocol import Identity, Reply
 
 _MOST = 4  # Most models that a note names
@@ -93,11 +93,8 @@ def _is_other(name: str, run: Identity) -> bool:
     who = run.answering
     if who.runs_here or who.server is not None or who.checkpoint is None:
         return False
-    asked = [who.checkpoint, run.model]
-    # A row is a family of all sizes: a name of that family says more.
-    if who.row is not None and not may_be_same_model(run.model, who.row):
-        asked.append(who.row)
-    return not any(may_be_same_model(each, name) for each in asked)
+    row = find_model(who.row) if who.row is not None else None
+    return is_other_model(names_asked(who.checkpoint, run.model, row), name)
 
 
 def keys_of(models: Iterable[AnsweringModel]) -> frozenset[str]:

@@ -10,6 +10,7 @@ from ...protocol import Batch, CallResult, refused_if_it_quotes
 from ..checkpoint_row import row_to_run
 from ..model_client import TimedClient
 from .local_runner import LocalRunner, load_local
+from .refused_settings import refuse_settings
 from .run_plan import run_settings
 
 log = logging.getLogger(__name__)
@@ -52,6 +53,8 @@ def load_local_client(
         OSError: the checkpoint does not exist.
     """
     row, checkpoint = row_to_run(like, model_path, settings.get("space"))
-    runner = load_local(checkpoint, row, run_settings(settings))
+    stated = run_settings(settings)
+    refuse_settings(row, checkpoint, stated)
+    runner = load_local(checkpoint, row, stated)
     log.info("FindIt: %s", runner)
     return LocalClient(runner)

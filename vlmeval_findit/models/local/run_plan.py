@@ -20,6 +20,7 @@ from ...core import (
 )
 from ...protocol import Answering, DatasetVariant, Described
 from ..adapter import adapter_of, refuse_without_peft
+from ..checkpoint_files import processor_areas
 from ..model_row import SPACE_WITHOUT_BOXES, LocalFamily, ModelRow, space_within
 from ..revision import base_settings, known_revision
 from ..shared_settings import OnThisMachine, Sampling, sampling_of
@@ -125,6 +126,7 @@ def describe_local_run(
     if generation.schema is not None and find_spec("llguidance") is None:
         raise ValueError(f"{variant.name} needs llguidance: {install_command('local')}")
     refuse_without_peft(checkpoint)
+    refuse_outside_processor(generation.bounds, checkpoint, generation.family)
     set_by_user = {
         "bounds": generation.bounds.as_dict(),
         "max_new_tokens": generation.limit,
@@ -150,6 +152,31 @@ def describe_local_run(
     # By its content, so that a folder may be moved
     named = {"checkpoint": revision or checkpoint}
     return Described(answering, generation.space, generation.known, named)
+
+
+def refuse_outside_processor(bounds: Bounds, checkpoint: str, family: LocalFamily) -> None:
+    """Refuse, with a ValueError, bounds that contradict those of a checkpoint's processor.
+
+    They are known only if its files are here. Every call would find them.
+    """
+    if not family.layout.takes & {"min_pixels", "max_pixels"}:
+        return
+    least, greatest = processor_areas(checkpoint)
+    own = {"min_pixels": least, "max_pixels": greatest}
+    missing = {
+        name: area // family.pixels_counted
+        for name, area in own.items()
+        if area is not None and getattr(bounds, name) is None
+    }
+    try:
+        bounds.overridden(missing)
+    except ValueError as error:
+        (name,) = missing
+        other = "min_pixels" if name == "max_pixels" else "max_pixels"
+        raise ValueError(
+            f"{error}, which the processor of {checkpoint} has. State {name}, too, or another "
+            f"{other}"
+        ) from None
 
 
 def on_this_machine(answering: Answering, settings: RunSettings) -> Answering:
