@@ -18,6 +18,7 @@ from typing import Any, BinaryIO, Self
 
 from ...core import open_regular
 from ...protocol import SPACE_KEY
+from .call_places import CallPlace, CallPlaces
 
 log = logging.getLogger(__name__)
 
@@ -127,8 +128,7 @@ class JournalView:
     def _open(self, path: Path) -> None:
         self.path = path
         self._lines = open_regular(path)
-        # By the bytes of a key, start, length and state in one number: a million calls take 170 MB.
-        self._index: dict[bytes, int] = {}
+        self._places = CallPlaces()
         self._events: list[dict[str, Any]] = []
         self._end = 0
         self._read()
@@ -141,6 +141,7 @@ class JournalView:
 
     def close(self) -> None:
         self._lines.close()
+        self._places.close()
 
     def __contains__(self, key: str) -> bool:
         """Return whether a call has an answer; a failure does not count."""
@@ -157,10 +158,8 @@ class JournalView:
 
     def _line(self, key: str) -> bytes:
         """Return the line of a call; empty if nothing is known of it."""
-        place = self._index.get(bytes.fromhex(key))
-        if place is None:
-            return b""
-        return os.pread(self._lines.fileno(), place >> 2 & _LENGTH, place >> 34)
+        place = self._places.get(key)
+        return b"" if place is None else os.pread(self._lines.fileno(), place.length, place.start)
 
     @property
     def size(self) -> int:
@@ -208,8 +207,8 @@ class JournalView:
 
     def _state(self, key: str) -> int:
         """Return the :class:`.RecordState` of a call, -1 if unknown."""
-        place = self._index.get(bytes.fromhex(key))
-        return -1 if place is None else place & 3
+        place = self._places.get(key)
+        return -1 if place is None else place.state
 
     def _lines_from(self, start: int) -> Iterator[tuple[int, bytes]]:
         """Yield starts and lines; a fresh buffer, as an old buffer may hold a torn line."""
@@ -236,16 +235,12 @@ class JournalView:
             before = self._state(key)
             is_newer_failure = state == before == RecordState.FAILED
             if state > before or is_newer_failure:
-                self._index[bytes.fromhex(key)] = start << 34 | len(line) << 2 | state
+                self._places.set(key, CallPlace(start, len(line), state))
         if damaged:
             what = "lines are damaged and left out"
             log.warning(
                 "%s: %d %s; the first is at byte %d", self.path, len(damaged), what, damaged[0]
             )
-
-
-# Mask of a line's length: a reply has up to 64 MiB, six times as much with JSON's escapes.
-_LENGTH = (1 << 32) - 1
 
 
 def _space_in(text: bytes) -> Mapping[str, Any]:
