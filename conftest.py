@@ -7,11 +7,11 @@ import os
 import signal
 import sys
 from collections.abc import Generator, Iterator
-from functools import cache
 from pathlib import Path
 
 import hypothesis
 import pytest
+from once import once_a_session
 
 # Tests run side by side, and torch and numpy on two threads of a busy machine are up to eight times
 # slower than on one. Both read it when they are imported; processes of tests inherit it.
@@ -74,14 +74,8 @@ def _clean_environment(monkeypatch: pytest.MonkeyPatch, lmu_data: Path) -> None:
     monkeypatch.setenv("LMUData", str(lmu_data))
 
 
-@pytest.fixture(scope="session", autouse=True)
-def _demo_images() -> Iterator[None]:
-    """Demo's images are encoded once a session: it takes two seconds, in every new data folder."""
-    from vlmeval_findit.data.demo import photos
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(photos, "image_file", cache(photos.image_file))
-        yield
+# Demo's images take two seconds in every new data folder.
+_demo_images = once_a_session("vlmeval_findit.data.demo.photos", "image_file", str)
 
 
 @pytest.fixture(autouse=True)

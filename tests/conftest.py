@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from chat_server import ChatServer, Serve
+from chat_server import ChatServer, Serve, completion
+from once import once_a_session
 from scored_runs import World, small_world
 
-from vlmeval_findit.core import write_once
+from vlmeval_findit.coords import Convention
 from vlmeval_findit.data import prepare_demo
 
 
@@ -40,64 +41,27 @@ def serve() -> Iterator[Serve]:
         yield lambda script: servers.enter_context(ChatServer(script))
 
 
-@pytest.fixture(scope="session", autouse=True)
-def _coordinate_checks() -> Iterator[None]:
-    """Equal answers are checked once a session.
+@pytest.fixture(scope="module")
+def server() -> Iterator[ChatServer]:
+    """Return a server of the file's tests, whose every reply is one box.
 
-    The check is most of the time of a score, and hundreds of tests score the same few runs. It sees
-    nothing but the answers and the convention.
+    A file whose server answers otherwise has a ``server`` of its own.
     """
-    from vlmeval_findit.coords import Convention, score_check
-
-    check = score_check.warning_of_boxes
-    known: dict[bytes, str | None] = {}
-
-    def check_once(answers: Any, declared: Convention) -> str | None:
-        key = pickle.dumps((answers, declared.name))
-        if key not in known:
-            known[key] = check(answers, declared)
-        return known[key]
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(score_check, "warning_of_boxes", check_once)
-        yield
+    with ChatServer(lambda asked, number: completion('[{"bbox": [0, 0, 1, 1]}]')) as running:
+        yield running
 
 
-@pytest.fixture(scope="session", autouse=True)
-def _pictures() -> Iterator[None]:
-    """Equal charts are drawn once a session: hundreds of reports show the same few runs."""
-    import vl_convert
-
-    draw = vl_convert.vegalite_to_svg
-    known: dict[str, str] = {}
-
-    def draw_once(spec: Any) -> str:
-        key = json.dumps(spec)
-        if key not in known:
-            known[key] = draw(spec)
-        return known[key]
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(vl_convert, "vegalite_to_svg", draw_once)
-        yield
+def _answers_and_convention(answers: Any, declared: Convention) -> bytes:
+    return pickle.dumps((answers, declared.name))
 
 
-@pytest.fixture(scope="session", autouse=True)
-def _probe_images() -> Iterator[None]:
-    """The probe's images are drawn once a session: it takes two seconds in every data folder."""
-    from vlmeval_findit.data import probe_scenes
+# Most of the time of a score, and hundreds of tests score the same few runs.
+_coordinate_checks = once_a_session(
+    "vlmeval_findit.coords.score_check", "warning_of_boxes", _answers_and_convention
+)
 
-    draw = probe_scenes._query
-    drawn: dict[int, tuple[Any, bytes]] = {}
+# Hundreds of reports show the same few runs.
+_charts = once_a_session("vl_convert", "vegalite_to_svg", json.dumps)
 
-    def draw_once(folder: Path, index: int) -> Any:
-        if index not in drawn:
-            query = draw(folder, index)
-            drawn[index] = query, (folder / query.images[0]).read_bytes()
-        query, image = drawn[index]
-        write_once(folder / query.images[0], image)
-        return query
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(probe_scenes, "_query", draw_once)
-        yield
+# Two seconds in every data folder.
+_probe_images = once_a_session("vlmeval_findit.data.probe_scenes", "_drawn", int)

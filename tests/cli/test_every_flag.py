@@ -20,9 +20,11 @@ from fresh_copy import FreshCopy
 from paths import ROOT
 from refusal_files import LINES as LINES_OF_FILES
 from refusal_files import make_folder
+from stand_ins import QUICK
 
 from vlmeval_findit.cli import COMMANDS, Commands, DeclaredOption, main
 from vlmeval_findit.core import plugin_rows
+from vlmeval_findit.data.fetch import download
 
 GOOD = "outputs/Good_FindIt_Pascal_xyxy_json_bbox_2d.json"
 POOR = "outputs/Poor_FindIt_Pascal_xyxy_json_bbox_2d.json"
@@ -494,6 +496,9 @@ def typist(
     monkeypatch.setenv("FINDIT_TABLES", str(here))
     monkeypatch.setenv("FINDIT_IMAGES", f"Pascal={here / 'pictures'}")
     monkeypatch.setenv("SOME_KEY", "sk-test")
+    # Nothing leaves this machine, and nobody waits for it.
+    monkeypatch.setenv("HTTPS_PROXY", "http://127.0.0.1:9")
+    monkeypatch.setattr(download, "Policy", lambda: QUICK)
     monkeypatch.chdir(here)
     return Typist(folder, server, copy, capsys)
 

@@ -9,14 +9,14 @@ import inspect
 import json
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import fields
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import pytest
-from chat_server import ChatServer, completion
+from chat_server import ChatServer
 from paths import ROOT
 from PIL import Image
 
@@ -125,12 +125,6 @@ KEYS_ELSEWHERE: Mapping[str, tuple[str, str]] = {
 KEYS_UNSEEN = {
     "inference": "its keys have rows of their own",
 }
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[ChatServer]:
-    with ChatServer(lambda asked, number: completion('[{"bbox": [0, 0, 1, 1]}]')) as running:
-        yield running
 
 
 class Asker:

@@ -4,23 +4,16 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from chat_server import ChatServer, completion
+from chat_server import ChatServer
 
 from vlmeval_findit.cli import main
 from vlmeval_findit.storage import read_identity
 
 DATA = "FindIt_Demo_xyxy_json"
 SECRET = "s3cret-of-mine"
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[ChatServer]:
-    with ChatServer(lambda asked, number: completion('[{"bbox": [0, 0, 1, 1]}]')) as running:
-        yield running
 
 
 @pytest.fixture(autouse=True)

@@ -4,22 +4,16 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
-from chat_server import ChatServer, completion
+from chat_server import ChatServer
 
 from vlmeval_findit.cli import main
 
 DATA = "FindIt_Demo_xyxy_json"
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[ChatServer]:
-    with ChatServer(lambda asked, number: completion('[{"bbox": [0, 0, 1, 1]}]')) as running:
-        yield running
 
 
 @pytest.fixture(autouse=True)

@@ -3,22 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from chat_server import ChatServer, completion
+from chat_server import ChatServer
 
 from vlmeval_findit.cli import main
 from vlmeval_findit.storage import read_identity
 
 DATA = "FindIt_Demo_xyxy_json"
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[ChatServer]:
-    with ChatServer(lambda asked, number: completion('[{"bbox": [0, 0, 1, 1]}]')) as running:
-        yield running
 
 
 @pytest.fixture(autouse=True)

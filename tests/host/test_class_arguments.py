@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from chat_server import ChatServer, completion
+from chat_server import ChatServer
 from fake_program import Machine
 
 from vlmeval_findit.benchmarks import parse
@@ -71,12 +71,6 @@ def arguments_of(kind: str) -> set[str]:
     names = {*inspect.signature(getattr(vlmeval.api, kind)).parameters}
     names |= {*inspect.signature(taken).parameters}
     return names - {"arguments"}
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[ChatServer]:
-    with ChatServer(lambda asked, number: completion('[{"bbox": [0, 0, 1, 1]}]')) as running:
-        yield running
 
 
 Facts = Callable[[str, Mapping[str, Any]], tuple[Any, ...]]

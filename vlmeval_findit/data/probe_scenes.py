@@ -146,7 +146,11 @@ def prepare_probe() -> PreparedTable:
     """Draw the images and write the table, below the LMUData root."""
     root = make_lmu_data_root()
     folder = image_folder(TABLE).path
-    queries = [_query(folder, index) for index in range(PROBE_SCENE_COUNT)]
+    queries = []
+    for index in range(PROBE_SCENE_COUNT):
+        query, image = _drawn(index)
+        write_once(folder / query.images[0], image)
+        queries.append(query)
     origin = {"source": "rendered", "source_sha256": _recipe_sha256()}
     return write_table(root, TABLE, queries, origin)
 
@@ -156,12 +160,13 @@ def _recipe_sha256() -> str:
     return sha256_of(*(Path(str(file)).read_bytes() for file in (drawing.__file__, __file__)))
 
 
-def _query(folder: Path, index: int) -> FindItQuery:
+def _drawn(index: int) -> tuple[FindItQuery, bytes]:
+    """Return the query of a scene, and its image as PNG."""
     scene = probe_scene(index)
     width, height = scene.size
     name = f"{index:02d}-{width}x{height}.png"
     # Compressed: servers limit what they are sent, and stored these would be 20 MB each.
     compressed = io.BytesIO()
     Image.fromarray(scene.pixels).save(compressed, "PNG")
-    write_once(folder / name, compressed.getvalue())
-    return FindItQuery(index, scene.label, width, height, (name,), Truth((scene.box,), (0,)))
+    truth = Truth((scene.box,), (0,))
+    return FindItQuery(index, scene.label, width, height, (name,), truth), compressed.getvalue()
