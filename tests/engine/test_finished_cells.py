@@ -31,7 +31,7 @@ from vlmeval_findit.scoring import (
     ScoreBasis,
     provenance,
     read_sealed,
-    scored_with,
+    recorded_scorer,
     write_score,
 )
 from vlmeval_findit.storage import PredictionError, RunFiles
@@ -247,10 +247,10 @@ CHANGES: dict[str, Callable[[Finished], object]] = {
     "identity edited": _edit_identity,
     "facts of the table": _edit_facts,
     "version of the package": lambda finished: finished.patch.setattr(
-        scored_with, "__version__", "9.9"
+        recorded_scorer, "__version__", "9.9"
     ),
     "version of numpy": lambda finished: finished.patch.setattr(
-        scored_with, "installed", lambda packages: dict.fromkeys(packages, "9.9")
+        recorded_scorer, "installed", lambda packages: dict.fromkeys(packages, "9.9")
     ),
     "code under the same version": lambda finished: finished.patch.setattr(
         cell_files, "package_sha256", lambda: "0" * 64

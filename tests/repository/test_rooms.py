@@ -14,7 +14,7 @@ from pathlib import Path
 from paths import ROOT
 from syntax_trees import nodes_of, tree_of
 
-from vlmeval_findit.scoring import scored_with
+from vlmeval_findit.scoring import recorded_scorer
 
 PACKAGE = ROOT / "vlmeval_findit"
 
@@ -127,7 +127,7 @@ def test_every_room_says_what_it_is_for() -> None:
 
 
 def test_a_scorer_is_all_that_scoring_may_import() -> None:
-    assert scored_with.ROOMS == ORDER[: ORDER.index("scoring") + 1]
+    assert recorded_scorer.ROOMS == ORDER[: ORDER.index("scoring") + 1]
 
 
 def test_every_folder_is_a_room() -> None:

@@ -146,7 +146,7 @@ from .errata import (
     facts_of_score as facts_of_score,
 )
 
-from .scored_with import (
+from .recorded_scorer import (
     PACKAGE_KEY as PACKAGE_KEY,
     versions_now as versions_now,
     scored_with_now as scored_with_now,

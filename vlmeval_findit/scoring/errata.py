@@ -21,9 +21,9 @@ from ..models import find_model
 from ..protocol import GIVEN_SOURCE, PROVIDER_KIND, DatasetVariant, Identity
 from .new_identity import DISTRIBUTION
 from .other_scorers import score_again
+from .recorded_scorer import CODE, PACKAGE_KEY
 from .run_score import RunScore
 from .scored_run import Run
-from .scored_with import CODE, PACKAGE_KEY
 
 PAGE = "docs/reference/errata.md"
 

@@ -12,8 +12,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from ..core import as_called
+from .recorded_scorer import other_parts, part_in_words, scorer_now, scorer_parts
 from .scored_run import Run
-from .scored_with import other_parts, part_in_words, scorer_now, scorer_parts
 
 
 def is_present(run: Run) -> bool:

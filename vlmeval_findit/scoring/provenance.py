@@ -32,10 +32,10 @@ from .answered_by import AnsweringModel
 from .new_identity import plugins_used
 from .query_costs import RunCosts, sum_up
 from .recorded_reviews import ScoreReviews
+from .recorded_scorer import scored_with_now
 from .reply_note import reply_note
 from .run_score import RunScore
 from .score_reading import ScoreFileError
-from .scored_with import scored_with_now
 from .stated_values import note_on_stated
 
 UNKNOWN_PROMPTS = "unknown"  # The prompt set of a run that did not record what it asked
