@@ -10,16 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from vlmeval_findit.engine import Journal
 from vlmeval_findit.engine.journal import call_places
-from vlmeval_findit.engine.journal.call_places import CallPlace, CallPlaces
-from vlmeval_findit.engine.journal.view import RecordState
-from vlmeval_findit.engine.journal.writer import Journal
 
 PLACES = st.builds(
-    CallPlace,
+    call_places.CallPlace,
     start=st.integers(0, 2**60),
     length=st.integers(1, 2**32 - 1),
-    state=st.sampled_from([int(state) for state in RecordState]),
+    state=st.integers(0, 2),
 )
 
 
@@ -32,12 +30,12 @@ def key(number: int) -> str:
     most=st.integers(0, 5),
 )
 def test_the_last_place_of_each_call_is_found(
-    added: list[tuple[int, CallPlace]], most: int
+    added: list[tuple[int, call_places.CallPlace]], most: int
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(call_places, "MOST_IN_DICT", most)
-        places = CallPlaces()
-        expected: dict[int, CallPlace] = {}
+        places = call_places.CallPlaces()
+        expected: dict[int, call_places.CallPlace] = {}
         for number, place in added:
             places.set(key(number), place)
             expected[number] = place
@@ -48,8 +46,8 @@ def test_the_last_place_of_each_call_is_found(
 
 def test_calls_are_found_while_others_are_added(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(call_places, "MOST_IN_DICT", 7)
-    places = CallPlaces()
-    place = CallPlace(1, 2, RecordState.ANSWERED)
+    places = call_places.CallPlaces()
+    place = call_places.CallPlace(1, 2, 1)
     places.set(key(0), place)
     ended = threading.Event()
     missed: list[int] = []
