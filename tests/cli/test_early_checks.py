@@ -166,9 +166,13 @@ PASSED_ON = (
 
 DRIVER = """\
 import contextlib, io, json, os, sys
-import vlmeval_findit.cli.run, vlmeval_findit.cli.search
+import vlmeval_findit.cli.run, vlmeval_findit.cli.search, vlmeval_findit.cli.sweep
+from pydantic import TypeAdapter
+from vlmeval_findit.benchmarks import benchmarks
 from vlmeval_findit.cli import main
 
+benchmarks()
+TypeAdapter(int)
 for name, arguments in enumerate(json.load(sys.stdin)):
     if os.fork() == 0:
         folder = os.path.join(os.getcwd(), str(name))
@@ -186,7 +190,7 @@ for name, arguments in enumerate(json.load(sys.stdin)):
         os._exit(0)
     os.wait()
 """
-"""Runs every command line in a separate process, with this package imported once."""
+"""Runs every command line in a separate process, with what all of them import imported once."""
 
 LINES = [*REFUSED[::2], *PASSED_ON, "NANO", "--version"]
 

@@ -28,13 +28,20 @@ def _no_settings_stay(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.chdir(tmp_path)
 
 
-@pytest.fixture
-def server() -> Iterator[ChatServer]:
+@pytest.fixture(scope="module")
+def running() -> Iterator[ChatServer]:
     def answer(asked: Asked, number: int) -> Answer:
         return completion('[{"bbox": [0, 0, 1000, 1000]}]')
 
     with ChatServer(answer) as started:
         yield started
+
+
+@pytest.fixture
+def server(running: ChatServer) -> ChatServer:
+    """Return the server, which nobody has asked yet."""
+    running.asked.clear()
+    return running
 
 
 # --- commands, each with a second model, dataset or stage -----------------------------------------
@@ -146,17 +153,36 @@ FAULTS = (
 )
 
 
+@pytest.fixture(scope="module", params=LINES)
+def asked(
+    request: pytest.FixtureRequest, running: ChatServer, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[str, Path]:
+    """Return a command, and a folder in which it has asked all."""
+    command = request.param
+    folder = tmp_path_factory.mktemp(command)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        assert main(LINES[command](running.url)) == 0
+    return command, folder
+
+
+def test_without_a_fault_a_copy_goes_on(asked: tuple[str, Path], server: ChatServer) -> None:
+    command, folder = asked
+    shutil.copytree(folder, Path.cwd(), dirs_exist_ok=True)
+    assert main(LINES[command](server.url)) == 0
+    assert server.asked == []
+
+
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.__name__)
-@pytest.mark.parametrize("command", LINES)
 def test_the_last_cell_is_looked_at_before_the_first_call(
-    command: str, fault: Callable[[str], None], server: ChatServer
+    asked: tuple[str, Path], fault: Callable[[str], None], server: ChatServer
 ) -> None:
+    command, folder = asked
+    shutil.copytree(folder, Path.cwd(), dirs_exist_ok=True)
     line = LINES[command](server.url)
-    assert main(line) == 0
     stem = f"B_{LAST[command]}"
     _forget_others(stem)
     fault(stem)
-    server.asked.clear()
     assert main(line) == 2
     assert server.asked == []
 

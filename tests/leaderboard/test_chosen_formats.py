@@ -393,14 +393,17 @@ def test_failed_calls_of_other_formats_leave_no_rank(equal: World) -> None:
 
 
 def test_equal_models_are_seldom_told_apart(world: World) -> None:
-    """The best of 12 equal formats leads in most boards; elsewhere it leads in half of them."""
+    """The best of 12 equal formats leads in most boards; elsewhere it leads in half of them.
+
+    benchmarks/test_chosen_formats.py draws hundreds.
+    """
     world.table("Pascal", [query(i, picture=f"{i}.jpg") for i in range(IMAGES)])
     template = [
         world.run("many", f"FindIt_Pascal_{n}", finding(f"FindIt_Pascal_{n}", 0)) for n in FORMATS
     ]
     leads = {"reported": 0, "elsewhere": 0}
     marks = 0
-    for seed in range(40):
+    for seed in range(12):
         rng = np.random.default_rng(seed)
         runs = [_drawn(run, rng) for run in template]
         runs.append(_drawn(replace(template[0], model="one"), rng))
@@ -410,9 +413,9 @@ def test_equal_models_are_seldom_told_apart(world: World) -> None:
         leads["elsewhere"] += many.tested > one.tested
         assert many.ranks == one.ranks or {1, 2} == {many.ranks.worst, one.ranks.worst}
         marks += many.ranks.worst == one.ranks.worst == 2
-    assert leads["reported"] >= 35
-    assert 10 <= leads["elsewhere"] <= 30
-    assert marks >= 34
+    assert leads["reported"] >= 10
+    assert 2 <= leads["elsewhere"] <= 10
+    assert marks >= 10
 
 
 def _drawn(run: Run, rng: np.random.Generator) -> Run:

@@ -17,24 +17,14 @@ OF_SOME = {"curves", "compare_command", "compare_in_python"}
 """Readers that say nothing of a folder without a training, or without two runs of a column."""
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize(
+    "seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 23))]
+)
 def test_numbers_of_one_name_are_equal(
     seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    _check(seed, tmp_path, monkeypatch)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("seed", range(3, 23))
-def test_numbers_of_many_folders_are_equal(
-    seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    _check(seed, tmp_path, monkeypatch)
-
-
-def _check(seed: int, folder: Path, patch: pytest.MonkeyPatch) -> None:
-    made = make_folder(folder, seed, patch)
-    outputs = Outputs(made.runs, made.reviews, folder / "out")
+    made = make_folder(tmp_path, seed, monkeypatch)
+    outputs = Outputs(made.runs, made.reviews, tmp_path / "out")
     expected: dict[Key, float] = {}
     reported: dict[tuple[str, str], str] = {}
     for each in formats_csv(outputs):

@@ -63,10 +63,15 @@ def _remove(path: Path) -> None:
 def _stamps(folder: Path) -> Mapping[str, tuple[int, ...]]:
     """Return what changes with every change of a file or link, or of a folder's mode, by paths."""
     stamps = {}
-    for root, folders, files in os.walk(folder):
-        for name in (*folders, *files):
-            path = os.path.join(root, name)
-            now = os.lstat(path)
-            of_file = () if stat.S_ISDIR(now.st_mode) else (now.st_ino, now.st_ctime_ns)
-            stamps[os.path.relpath(path, folder)] = (now.st_mode, *of_file)
+    waiting = [(str(folder), "")]
+    while waiting:
+        path, under = waiting.pop()
+        with os.scandir(path) as entries:
+            for entry in entries:
+                now = entry.stat(follow_symlinks=False)
+                is_folder = stat.S_ISDIR(now.st_mode)
+                of_file = () if is_folder else (now.st_ino, now.st_ctime_ns)
+                stamps[f"{under}{entry.name}"] = (now.st_mode, *of_file)
+                if is_folder:
+                    waiting.append((entry.path, f"{under}{entry.name}/"))
     return stamps

@@ -231,7 +231,9 @@ def has_dataset(name: str) -> bool:
 
     Splits and categories are in quotes, too.
     """
-    return re.search(rf"""["']{re.escape(name)}["']\s*:""", _text("dataset")) is not None
+    text = _text("dataset")
+    # Most names are nowhere in its four megabytes: that is found in a tenth of the time.
+    return _is_quoted(name, text) and bool(re.search(rf"""["']{re.escape(name)}["']\s*:""", text))
 
 
 def dataset_names() -> list[str]:

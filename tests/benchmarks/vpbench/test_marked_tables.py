@@ -22,6 +22,7 @@ from vlmeval_findit.storage import decode_image, meta_path, shipped_table
 MINI = "VPBench_Scenes_mini"
 
 
+@pytest.mark.slow
 def test_what_ships_is_what_training_makes(lmu: Path) -> None:
     write_marks(MINI, lmu / f"{MINI}.tsv")
     assert (lmu / f"{MINI}.tsv").read_bytes() == shipped_table(MINI).read_bytes()

@@ -324,14 +324,19 @@ def _with(value: Any, way: tuple[Any, ...], new: Any) -> Any:
 @pytest.mark.parametrize(
     "writer",
     [
-        one_truth.coco,
         one_truth.createml,
-        one_truth.bdd100k,
-        one_truth.hf_metadata,
-        one_truth.via,
-        one_truth.label_studio,
         one_truth.labelme,
-        one_truth.swift,
+        *(
+            pytest.param(writer, marks=pytest.mark.slow)
+            for writer in (
+                one_truth.coco,
+                one_truth.bdd100k,
+                one_truth.hf_metadata,
+                one_truth.via,
+                one_truth.label_studio,
+                one_truth.swift,
+            )
+        ),
     ],
 )
 def test_odd_json_is_read_or_refused_with_its_place(
