@@ -45,7 +45,8 @@ def recorded(described: Described) -> Any:
     server = answering["server"]
     if server is not None:
         answering["server"] = server.split()[0]  # without the version that is installed
-    del answering["headers"]  # they were not recorded
+    for name in ("headers", "proxy"):  # they were not recorded
+        del answering[name]
     return plain({"answering": answering, "space": described.space, "known": described.known})
 
 

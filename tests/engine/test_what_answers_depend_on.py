@@ -50,6 +50,7 @@ IN_KEYS = {
     "kind": "a key names who answers in words of its kind: baseline, checkpoint, served, provider",
     "checkpoint": "a key has it, of a folder by its content",
 }
+WITHOUT = {"proxy": "a way to the server"}
 WHO = Answering("FakeModel", row="InternVL3", endpoint="http://here/v1", headers={}, server="vllm")
 
 
@@ -60,7 +61,14 @@ def made_by(answering: Answering) -> Mapping[str, Any]:
 
 
 def test_every_field_of_who_answers_has_a_value() -> None:
-    assert {each.name for each in fields(Answering)} == {*BESIDE_KEYS, *IN_KEYS}
+    assert {each.name for each in fields(Answering)} == {*BESIDE_KEYS, *IN_KEYS, *WITHOUT}
+
+
+def test_a_way_to_a_server_makes_no_other_answers() -> None:
+    through = replace(WHO, proxy="http://proxy:3128")
+    assert made_by(through) == made_by(WHO)
+    runs = [Identity("mine", VARIANT.name, who).compared() for who in (through, WHO)]
+    assert runs[0] == runs[1]
 
 
 @pytest.mark.parametrize("field", BESIDE_KEYS)

@@ -104,6 +104,7 @@ from .own_models import (
     describe_baseline as describe_baseline,
     describe_local as describe_local,
     local_on_this_machine as local_on_this_machine,
+    refuse_loading as refuse_loading,
     BaselineClient as BaselineClient,
     Local as Local,
 )

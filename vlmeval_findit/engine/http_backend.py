@@ -30,7 +30,7 @@ from ..models import (
     HttpEndpoint,
     SpendingError,
     http_endpoints,
-    refuse_unknown_proxies,
+    proxies_to,
 )
 from ..protocol import CallResult, DatasetVariant, Message, StopReason, refused_if_it_quotes
 from .backend import (
@@ -71,7 +71,7 @@ class HttpService:
         if not self.endpoints:
             raise ValueError("no server is given: --base-url URL")
         known = self.servers().values()
-        refuse_unknown_proxies(server.endpoint for server in known)
+        proxies_to(server.endpoint for server in known)  # refuses those of unknown kinds
 
     def servers(self) -> dict[str, HttpEndpoint]:
         """Return the current servers by name; what is known of former servers stays."""

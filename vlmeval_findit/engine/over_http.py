@@ -39,7 +39,7 @@ from ..models import (
     urls_of,
     with_logprobs,
 )
-from ..protocol import DatasetVariant, Described
+from ..protocol import DatasetVariant, Described, say_once
 from .backend import Backend
 from .batch_backend import BatchBackend
 from .deployment import CONCURRENT, IN_WORDS, SAMPLED, Deployment, at_its_place, naming_model
@@ -129,10 +129,11 @@ class AtServer(OverHttp):
         with naming_model(self.entry):
             servers = self.servers(needs_key=self.asking.asks)
             # Imported late: it imports the standard library's HTTP client.
-            from ..models import refuse_unknown_proxies
+            from ..models import notes_on_proxies
 
             now = servers() if isinstance(servers, AddressFile) else servers
-            refuse_unknown_proxies(now)
+            for note in notes_on_proxies(now):
+                say_once(note)
             self._refuse_unsent_key(now)
             chat = self.chat
             if not math.isinf(self.asking.budget.limit):
@@ -176,8 +177,16 @@ class AtServer(OverHttp):
     def describe(self, variant: DatasetVariant) -> Described:
         with naming_model(self.entry):
             servers = self.servers(needs_key=False)
-            described = self.chat.describe(variant, identifying_servers(servers))
-            answering = replace(described.answering, headers=recorded_headers(self.headers))
+            known = identifying_servers(servers)
+            described = self.chat.describe(variant, known)
+            # Imported late, as above.
+            from ..models import recorded_proxies
+
+            answering = replace(
+                described.answering,
+                headers=recorded_headers(self.headers),
+                proxy=recorded_proxies(known),
+            )
             return described._replace(answering=answering)
 
     def service(self) -> HttpService:

@@ -145,10 +145,7 @@ class Local(InProcess):
     def _refuse_loading(self, row: ModelRow, checkpoint: str) -> None:
         """Refuse a checkpoint that this process cannot load, or not as its settings say."""
         stated = _run_settings(self._settings)
-        refuse_settings(row, checkpoint, stated, elsewhere=self.asking.on_ray)
-        refuse_unloadable(checkpoint)
-        refuse_without_peft(checkpoint)
-        adapter_of(checkpoint, self.entry.settings.get("merge_adapter"))
+        refuse_loading(row, checkpoint, stated, self.name, elsewhere=self.asking.on_ray)
 
     @property
     def stated(self) -> Mapping[str, Any]:
@@ -174,6 +171,24 @@ class Local(InProcess):
         row, checkpoint = local_names()[self.name]
         given = {"like": row.name, "model_path": checkpoint, **self._settings}
         return _in_its_space(self.entry, given)
+
+
+def refuse_loading(
+    row: ModelRow,
+    checkpoint: str,
+    settings: RunSettings,
+    name: str = "",
+    *,
+    elsewhere: bool = False,
+) -> None:
+    """Refuse a checkpoint that cannot be loaded, or not as its settings say.
+
+    Arguments and errors are those of :func:`.refuse_settings`.
+    """
+    refuse_settings(row, checkpoint, settings, name=name, elsewhere=elsewhere)
+    refuse_unloadable(checkpoint)
+    refuse_without_peft(checkpoint)
+    adapter_of(checkpoint, settings.merge_adapter)
 
 
 class LocalCheckpoint(Local):

@@ -15,6 +15,10 @@ from .config_keys import (
     dataset_keys as dataset_keys,
 )
 
+from .config_runs import (
+    check_runs as check_runs,
+)
+
 from .outcomes import (
     OUTCOMES as OUTCOMES,
 )

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
 from vlmeval.smp import get_logger
 
 from ..core import refuse_unknown
-from ..engine import describe_local, local_on_this_machine
+from ..engine import describe_local, local_on_this_machine, refuse_loading
 from ..models import (
     HostMessage,
     ModelRow,
@@ -20,7 +20,10 @@ from ..models import (
     local_names,
     name_taken,
     names_of_settings,
+    refuse_missing,
     row_of_checkpoint,
+    row_to_run,
+    run_settings,
 )
 from ..protocol import Answering, DatasetVariant, Described, ModelClient, refused_if_it_quotes
 from .baseline_models import FindItModel, RecordedReply, recorded_reply, variant_of
@@ -50,10 +53,18 @@ class FindItLocalModel(FindItModel):
         self, like: str | None = None, model_path: str | None = None, **settings: Any
     ) -> None:
         super().__init__()
-        refuse_unknown(settings, ["like", "model_path", *names_of_settings(RunSettings)])
+        _refuse_unknown(settings)
         self._client = load_local_client(like, model_path, **settings)
         self._lock = threading.RLock()
         get_logger("FindIt").info("FindIt: %s", self._client.runner)
+
+    @classmethod
+    def check(cls, like: str | None = None, model_path: str | None = None, **settings: Any) -> None:
+        """Refuse the constructor's arguments, as far as files and tables say; nothing is loaded."""
+        _refuse_unknown(settings)
+        row, checkpoint = row_to_run(like, model_path, settings.get("space"))
+        refuse_missing(checkpoint)
+        refuse_loading(row, checkpoint, run_settings(settings))
 
     @classmethod
     def describe(
@@ -92,6 +103,10 @@ class FindItLocalModel(FindItModel):
             (answer,) = self._client.runner.answer_batch([asked], variant or FREE_QUESTION)
         answer = refused_if_it_quotes(answer)
         return text_alone(answer) if is_free else recorded_reply(answer)
+
+
+def _refuse_unknown(settings: Mapping[str, Any]) -> None:
+    refuse_unknown(settings, ["like", "model_path", *names_of_settings(RunSettings)])
 
 
 def local_maker(row: ModelRow, checkpoint: str) -> Maker:

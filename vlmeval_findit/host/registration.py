@@ -39,12 +39,15 @@ def register_datasets(dataset_module: ModuleType) -> None:
 def register_inference(inference_module: ModuleType) -> None:
     """Let the engine make the calls of FindIt's datasets; see :mod:`.inference`."""
     from .config_keys import refuse_dropped_keys
+    from .config_runs import refuse_later_runs
     from .inference import install
     from .outcomes import leave_with_a_status
+    from .runner_reports import RUNNER
 
     install(inference_module)
     if _is_the_runner(sys.modules.get("__main__")):
         refuse_dropped_keys()
+        RUNNER.refuse = refuse_later_runs
         leave_with_a_status()
         make_logs_printable()
 

@@ -28,6 +28,8 @@ class RunnerState:
     api_mode: bool = False  # ``--api-mode``
     mode: str | None = None  # all, infer or eval; None: it did not say
     building: str | None = None  # Name of the dataset that it builds now
+    # Refuses its ``--config`` by the folder of results, before it makes its first model
+    refuse: Callable[[Path], None] | None = None
 
 
 RUNNER = RunnerState()
@@ -83,6 +85,11 @@ def _hear_run(given: Mapping[str, Any]) -> None:
     RUNNER.api_mode = bool(fields.get("api_mode"))
     RUNNER.mode = fields.get("mode")
     RUNNER.building = None
+    refuse, RUNNER.refuse = RUNNER.refuse, None
+    if refuse is not None:
+        folder = Path(given["run_dir"])
+        of_model = folder if folder.name == fields.get("model_name") else folder.parent
+        refuse(of_model.parent)
 
 
 def _hear_dataset(given: Mapping[str, Any]) -> None:

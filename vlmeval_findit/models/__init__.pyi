@@ -119,6 +119,13 @@ from .local.local_client import (
     load_local_client as load_local_client,
 )
 
+from .http.known_fields import (
+    KNOWN_FIELDS as KNOWN_FIELDS,
+    meant_fields as meant_fields,
+)
+from .http.thinking_fields import (
+    SPELLINGS as SPELLINGS,
+)
 from .local.refused_settings import (
     refuse_settings as refuse_settings,
 )
@@ -304,7 +311,9 @@ from .http.estimates import (
 from .http.proxies import (
     ProxyError as ProxyError,
     proxy_for as proxy_for,
-    refuse_unknown_proxies as refuse_unknown_proxies,
+    proxies_to as proxies_to,
+    recorded_proxies as recorded_proxies,
+    notes_on_proxies as notes_on_proxies,
 )
 
 from .http.providers.provider_table import (

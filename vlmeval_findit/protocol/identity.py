@@ -59,6 +59,7 @@ class Answering(Config):
     # Headers that the user states of every request, by name: values, or hashes of secrets.  None:
     # it is asked without HTTP, or by a version that recorded none
     headers: Mapping[Text, Text] | None = None
+    proxy: Text | None = None  # Between it and this machine; no answer depends on it
     server: Text | None = None  # Program that serves it on this machine, with its version if known
     settings: Values = field(default_factory=dict)  # All else that was set
     source: Text | None = None  # Hash of the files of a class of another package

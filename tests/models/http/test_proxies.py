@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
 import pytest
+from chat_server import ChatServer, completion
 
 from vlmeval_findit.cli import main
 from vlmeval_findit.engine import HttpService
 from vlmeval_findit.models import Endpoint, ProxyError, chat_model, proxy_for
+from vlmeval_findit.protocol import forget_remarks
 
 NAMES = ("http_proxy", "https_proxy", "all_proxy", "no_proxy")
 
@@ -109,3 +115,84 @@ def test_a_model_in_python_is_refused_too(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setenv("ALL_PROXY", "socks5h://127.0.0.1:9080")
     with pytest.raises(ProxyError, match="not supported"):
         HttpService(chat_model("Qwen3-VL"), [Endpoint("http://llm.example:8000/v1")])
+
+
+# --- a proxy in force is told, and recorded ---
+
+FAR = "http://gpu.invalid:8000/v1"
+ASKS = {
+    "run": ["run", "--data", "FindIt_Demo_xyxy_json", "--limit", "1"],
+    "search": ["search", "--data", "Demo", "--limit", "1"],
+    "probe": ["probe", "--limit", "20"],
+    "sweep": ["sweep", "sweep.yaml"],
+}
+
+
+@pytest.fixture
+def proxy(demo_data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ChatServer]:
+    """Return a proxy that answers in place of the server behind it."""
+    monkeypatch.setenv("LMUData", str(demo_data))
+    monkeypatch.setenv("COLUMNS", "1000")
+    monkeypatch.chdir(tmp_path)
+    sweep = {
+        "models": [{"name": "Qwen3-VL", "base_url": FAR}, "FullImage"],
+        "datasets": ["FindIt_Demo_xyxy_json"],
+        "limit": 1,
+    }
+    Path("sweep.yaml").write_text(json.dumps(sweep))
+    with ChatServer(lambda asked, number: completion("[]")) as started:
+        address = started.url.replace("http://", "http://me:pr0xy-password@").removesuffix(
+            "/api/v1"
+        )
+        monkeypatch.setenv("HTTP_PROXY", address)
+        yield started
+
+
+def line(command: str) -> list[str]:
+    model = [] if command == "sweep" else ["--model", "Qwen3-VL", "--base-url", FAR]
+    return [*ASKS[command], *model, "--work-dir", "out"]
+
+
+@pytest.mark.parametrize("command", ASKS)
+def test_the_proxy_of_a_server_is_told_once_and_recorded(
+    command: str,
+    proxy: ChatServer,
+    capsys: pytest.CaptureFixture[str],
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    shown = proxy.url.removesuffix("/api/v1")
+    for _ in range(2):
+        forget_remarks()
+        main(line(command))
+        said = "".join([*capsys.readouterr(), caplog.text])
+        caplog.clear()
+        told = f"{FAR}: asked through the proxy {shown} (HTTP_PROXY); NO_PROXY names hosts"
+        assert said.count(told) == 1
+        assert "pr0xy" not in said
+    assert {asked.path for asked in proxy.asked} >= {f"{FAR}/chat/completions"}
+    records = [json.loads(path.read_text()) for path in Path("out").rglob("*_identity.json")]
+    of_server = [each["answering"] for each in records if each["model"] == "Qwen3-VL"]
+    assert {each["proxy"] for each in of_server} == {shown}
+    assert not any(b"pr0xy" in path.read_bytes() for path in Path("out").rglob("*.json*"))
+
+
+def test_a_run_goes_on_behind_another_proxy(
+    proxy: ChatServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert main(line("run")) == 0
+    asked = len(proxy.asked)
+    monkeypatch.delenv("HTTP_PROXY")
+    assert main(line("run")) == 0, "nothing is left to ask"
+    assert len(proxy.asked) == asked
+
+
+@pytest.mark.parametrize("hosts", ["gpu.invalid", ".invalid", "*", "gpu.invalid:8000"])
+def test_hosts_without_a_proxy_are_not_told(
+    hosts: str,
+    proxy: ChatServer,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    monkeypatch.setenv("NO_PROXY", hosts)
+    assert main([*line("run"), "--dry-run"]) == 0
+    assert "through the proxy" not in caplog.text

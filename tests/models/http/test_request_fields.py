@@ -56,7 +56,7 @@ MERGED: Mapping[str, tuple[Any, ...]] = {
 CONTRADICTIONS: Mapping[str, tuple[Any, ...]] = {
     "Anthropic's thinking": (
         *("Claude-Sonnet-4.5", "anthropic", FREE, {"thinking": {"type": "enabled"}}),
-        'thinking.type: "enabled" is given, but FindIt sends "disabled"',
+        'thinking.type "enabled" and reasoning_effort "none" are the same setting',
     ),
     "Anthropic's schema": (
         *("Claude-Sonnet-4.5", "anthropic", CONSTRAINED, {"output_config": {"format": 1}}),
@@ -69,7 +69,7 @@ CONTRADICTIONS: Mapping[str, tuple[Any, ...]] = {
     "Google's thinking": (
         *("Gemini-2.5-Flash", "google", FREE),
         {"generationConfig": {"thinkingConfig": {"thinkingBudget": 9}}},
-        "generationConfig.thinkingConfig.thinkingBudget: 9 is given, but FindIt sends 0",
+        'generationConfig.thinkingConfig.thinkingBudget 9 and reasoning_effort "none" are',
     ),
     "Google's limit": (
         *("Gemini-2.5-Flash", "google", FREE, {"generationConfig": {"maxOutputTokens": 9}}),

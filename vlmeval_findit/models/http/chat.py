@@ -38,7 +38,6 @@ from .request_fields import (
     check_fields,
     merged_fields,
     refuse_other_bounds,
-    refuse_two_efforts,
 )
 from .schema import SchemaRoot, response_format, unwrapped
 from .sent_images import (
@@ -51,6 +50,7 @@ from .sent_images import (
     images_to_send,
     marked_urls,
 )
+from .thinking_fields import refuse_other_thinking
 
 # Spaces of pixels as sent, which assume the providers' limit of 4096.
 _SENT_WITHIN_LIMIT = ("pixels", "openai_high", "claude_standard", "claude_highres")
@@ -356,7 +356,7 @@ def chat_model(
         if not stated:
             rule = usual
     sent = {key: it for key, it in {**usual_fields, **given}.items() if it is not None}
-    refuse_two_efforts(sent)
+    refuse_other_thinking(sent, name, known)
     return ChatModel(
         name=name,
         served=service_name,

@@ -24,7 +24,8 @@ class Proxy(NamedTuple):
     """A proxy of the environment (``HTTPS_PROXY``, ``ALL_PROXY`` …)."""
 
     address: str  # With its name and password
-    shown: str  # Without, for messages
+    shown: str  # Without, for messages and records
+    variable: str = ""  # That names it
 
 
 def proxy_for(url: str) -> Proxy | None:
@@ -63,7 +64,7 @@ def proxy_for(url: str) -> Proxy | None:
             f"one; else forward a port: ssh -L 8000:{host}:PORT, then --base-url "
             "http://localhost:8000/v1"
         )
-    return Proxy(whole, shown)
+    return Proxy(whole, shown, _variable_of(address))
 
 
 def _unreadable(address: str) -> ProxyError:
@@ -80,10 +81,34 @@ def _variable_of(address: str) -> str:
     return (same or ["the system's proxy"])[0]
 
 
-def refuse_unknown_proxies(endpoints: Iterable[Endpoint]) -> None:
-    """Raise ProxyError where a server is behind a proxy that cannot be spoken to."""
+def proxies_to(endpoints: Iterable[Endpoint]) -> dict[Proxy, list[str]]:
+    """Return the proxies through which servers are asked, and the names of those servers.
+
+    Raises ProxyError where a server is behind a proxy that cannot be spoken to.
+    """
+    names: dict[Proxy, list[str]] = {}
     for endpoint in endpoints:
-        proxy_for(endpoint.at(""))
+        proxy = proxy_for(endpoint.at(""))
+        if proxy is not None:
+            names.setdefault(proxy, []).append(endpoint.name)
+    return names
+
+
+def recorded_proxies(endpoints: Iterable[Endpoint]) -> str | None:
+    """Return the proxies of servers as a run records them, without passwords; None: there is none.
+
+    Raises ProxyError as :func:`proxies_to`.
+    """
+    return ", ".join(sorted({proxy.shown for proxy in proxies_to(endpoints)})) or None
+
+
+def notes_on_proxies(endpoints: Iterable[Endpoint]) -> list[str]:
+    """Say through which proxies servers are asked; raises ProxyError as :func:`proxies_to`."""
+    return [
+        f"{', '.join(dict.fromkeys(names))}: asked through the proxy {proxy.shown} "
+        f"({proxy.variable}); NO_PROXY names hosts that need none"
+        for proxy, names in proxies_to(endpoints).items()
+    ]
 
 
 def is_loopback(host: str) -> bool:

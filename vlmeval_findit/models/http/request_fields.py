@@ -9,10 +9,11 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from ...boxes import Space
-from ...core import object_or_empty
+from ...core import object_or_empty, quoted_value
 from ...serving import BOUNDS_FIELD
 from ..local.layout import Bounds
 from ..token_limits import LIMIT_FIELDS
+from .known_fields import meant_fields
 
 # --- a user's fields and FindIt's -----------------------------------------------------------------
 
@@ -74,6 +75,11 @@ def check_fields(fields: Mapping[str, Any]) -> None:
     for name, instead in _STATED_ELSEWHERE.items():
         if name in fields:
             raise ValueError(f"{name} is no field of a request. {instead}")
+    for name, meant in meant_fields(fields):
+        raise ValueError(
+            f"unknown field {quoted_value(name)}: did you mean {meant}? Services drop in silence "
+            "what they do not know"
+        )
     check_temperature(fields)
     _refuse_further_replies(fields)
 
@@ -161,18 +167,6 @@ def stated_fields(settings: Mapping[str, Any], extra: Mapping[str, Any]) -> dict
             f"{_shown(given)}. Leave one of them out"
         )
     return _joined(kept, extra)
-
-
-def refuse_two_efforts(fields: Mapping[str, Any]) -> None:
-    """Refuse, with a ValueError, two spellings of the reasoning that say different efforts."""
-    effort = fields.get("reasoning_effort")
-    other = object_or_empty(fields.get("reasoning")).get("effort")
-    if None not in (effort, other) and effort != other:
-        raise ValueError(
-            f"reasoning.effort {_shown(other)} and reasoning_effort {_shown(effort)} are the same "
-            'setting, but differ. Leave one out; {"reasoning_effort": null} or '
-            '{"reasoning": null} leaves out FindIt\'s'
-        )
 
 
 def _shown(value: Any) -> str:

@@ -12,6 +12,7 @@ from pathlib import Path
 from ...core import no_effect, suggestion
 from ..adapter import adapter_of
 from ..checkpoint_files import chat_template_of
+from ..http.thinking_fields import refuse_other_thinking
 from ..model_row import ANY_QUESTION, ModelRow
 from .run_plan import RunSettings, refuse_outside_processor, stated_bounds
 
@@ -37,7 +38,12 @@ _OF_THE_FUNCTION = frozenset(
 
 
 def refuse_settings(
-    row: ModelRow, checkpoint: str, settings: RunSettings, *, elsewhere: bool = False
+    row: ModelRow,
+    checkpoint: str,
+    settings: RunSettings,
+    *,
+    name: str = "",
+    elsewhere: bool = False,
 ) -> None:
     """Refuse, with a ValueError, settings that a checkpoint or its family does not take.
 
@@ -45,6 +51,7 @@ def refuse_settings(
         row: of the model table, as which it runs.
         checkpoint: a folder or an identifier; what its files say is known only if they are here.
         settings: of the run.
+        name: of its results, which may say how it is asked (``…-nothink``).
         elsewhere: it runs on other machines (Ray), whose packages are not known here.
     """
     stated = stated_bounds(row, settings)
@@ -54,6 +61,7 @@ def refuse_settings(
     refuse_dtype(settings.dtype, "dtype")
     _refuse_attention(settings.attention, elsewhere=elsewhere)
     _refuse_revision(checkpoint, settings.revision)
+    refuse_other_thinking({"template": settings.template}, name, row)
     _refuse_switches(checkpoint, settings)
 
 
