@@ -140,7 +140,18 @@ def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
     return World(tmp_path)
 
 
-@pytest.mark.parametrize("kind", RUNS)
+FEW = {
+    "all calls failed", "the calls of one model failed", "every reply is empty",
+    "all right of expressions", "all wrong of classes", "one query", "one query that failed",
+    "one model alone", "nothing to find, all wrong", "one image",
+}  # fmt: skip
+"""One kind at each end of a range; the others are the same ends of other tasks."""
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [kind if kind in FEW else pytest.param(kind, marks=pytest.mark.slow) for kind in RUNS],
+)
 def test_every_command_ends_with_a_result_or_a_reason(
     kind: str, world: World, monkeypatch: pytest.MonkeyPatch, capsys: Capture
 ) -> None:

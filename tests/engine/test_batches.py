@@ -194,8 +194,15 @@ SPOILT: dict[str, tuple[Callable[[str, bytes], bytes], int, str]] = {  # with fa
 }
 
 
-@pytest.mark.parametrize("kind", NAMES)
-@pytest.mark.parametrize("name", SPOILT)
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        # Each fault at one service, in turn; at the others the tests are slow.
+        pytest.param(name, kind, marks=[] if at % len(NAMES) == turn else [pytest.mark.slow])
+        for at, name in enumerate(SPOILT)
+        for turn, kind in enumerate(NAMES)
+    ],
+)
 def test_readable_lines_of_results_are_stored_whatever_stands_beside_them(
     name: str, kind: str, tmp_path: Path
 ) -> None:

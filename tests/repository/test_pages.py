@@ -34,8 +34,16 @@ RUN = [page for page, path in PAGES.items() if any(block.info == "sh" for block 
 NOT_TYPED = "pip install"  # What only the test of a fresh environment can run
 STARTED = "docs/how-to/run.md"
 """The page whose programs are started, as a user starts them; those of other pages are forked."""
-FEWER_STEPS = {"300": "20", "150": "10"}
-"""Of the training on a page: that its lines run is tested, not what the model learns."""
+FEWER = {
+    "docs/how-to/train.md": {
+        "300": "20",
+        "150": "10",
+        "--limit 120": "--limit 40",
+        "--limit 60": "--limit 20",
+    },
+    "docs/how-to/why-numbers-differ.md": {"--limit 20": "--limit 5"},
+}
+"""Steps of a training and rows of runs: that lines run is tested, not what the models learn."""
 
 
 def _context(arguments: list[str]) -> click.Context:
@@ -118,9 +126,9 @@ def desk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desk]:
 
 
 def _as_tested(page: str, lines: str) -> str:
-    """Return lines of a page, with fewer steps of a training."""
-    for steps, fewer in FEWER_STEPS.items() if page == "docs/how-to/train.md" else ():
-        lines = re.sub(rf"(?<!\d){steps}(?!\d)", fewer, lines)
+    """Return lines of a page, with fewer steps and rows."""
+    for stated, fewer in FEWER.get(page, {}).items():
+        lines = re.sub(rf"(?<!\d){stated}(?!\d)", fewer, lines)
     return lines
 
 
