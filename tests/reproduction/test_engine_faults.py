@@ -53,6 +53,7 @@ def sources(program: str, version: str, row: str) -> list[str]:
         ("sglang", "0.5.16", "InternVL3", []),
         ("sglang", "0.5.3rc2", "Qwen3-VL", ["sgl-project/sglang#11896"]),
         ("vllm", "0.5.16", "Qwen3.5", []),
+        ("vllm", "0.11", "Qwen3-VL", []),
         ("vllm", "0.11.0", "Qwen3-VL", []),
         ("vllm", "0.11.1rc6.dev12+g9fce7bee7", "Qwen3-VL", ["vllm-project/vllm#30918"]),
         ("vllm", "0.12.0", "Qwen3-VL", ["vllm-project/vllm#30918"]),

@@ -5,8 +5,9 @@ from __future__ import annotations
 import codecs
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import one_truth
 import pytest
@@ -63,9 +64,23 @@ def formats(*writers: Writer) -> pytest.MarkDecorator:
     return pytest.mark.parametrize("writer", writers, ids=lambda writer: writer.__name__)
 
 
-@formats(*TEXTS)
-@pytest.mark.parametrize(
-    ("encoding", "mark"),
+def in_turn(names: str, encodings: Sequence[tuple[Any, ...]]) -> pytest.MarkDecorator:
+    """Try each format in one of the encodings, in turn; in all of them the tests are slow."""
+    cases = [
+        pytest.param(
+            writer,
+            *encoding,
+            marks=[] if at % len(encodings) == turn else [pytest.mark.slow],
+            id=f"{writer.__name__}-{'-'.join(map(str, encoding))}",
+        )
+        for at, writer in enumerate(TEXTS)
+        for turn, encoding in enumerate(encodings)
+    ]
+    return pytest.mark.parametrize(f"writer, {names}", cases)
+
+
+@in_turn(
+    "encoding, mark",
     [
         ("utf-8", codecs.BOM_UTF8),
         ("utf-16-le", codecs.BOM_UTF16_LE),
@@ -82,8 +97,7 @@ def test_marks_and_zeros_say_what_a_text_is_in(
     assert labels() == {"Käfer"}
 
 
-@formats(*TEXTS)
-@pytest.mark.parametrize(("label", "encoding"), LABELS)
+@in_turn("label, encoding", LABELS)
 def test_other_encodings_are_asked_for_and_taken(
     tmp_path: Path, writer: Writer, label: str, encoding: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
