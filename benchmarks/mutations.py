@@ -85,7 +85,11 @@ AREAS = {
     ),
     "journal": (
         ["engine/journal/view.py", "engine/journal/writer.py"],
-        ["engine/test_journal.py", "engine/test_journal_view.py"],
+        [
+            "engine/test_journal.py",
+            "engine/test_journal_view.py",
+            "engine/test_answers_in_another_space.py",
+        ],
     ),
     "spending": (
         ["models/http/spending.py"],
