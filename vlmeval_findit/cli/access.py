@@ -36,12 +36,21 @@ CHOSEN_BY_FLAGS = (InBatches, OnRay, Served)
 USED_BY_EACH = options_to("settings", "resources") | {"samples", "system", "prompt_template"}
 """Flags that every model of a command has to use: its answers, or its time, depend on them."""
 
+OF_JUDGES = (
+    *("judge", "judge_base_url", "judge_key", "judge_api_nproc", "judge_retry"),
+    *("judge_timeout", "use_verifier"),
+)
+"""Flags of VLMEvalKit's that are of the judges of its datasets."""
+
+OF_QUESTIONS = frozenset(
+    {"image_root", "prompts", "logprobs", "samples", "prompt_template", "system", "space"}
+    | {"skip_missing_images", "dry_run", "serve", "batch"}
+)
+"""FindIt's flags of how its datasets are asked and read, whoever answers."""
+
 USED_BY_NONE: Mapping[str, str] = {
     **dict.fromkeys(("top_k", "top_p", "repetition_penalty", "max_tokens", "thinker"), _LIMITED),
-    **dict.fromkeys(
-        ("judge", "judge_base_url", "judge_key", "judge_api_nproc", "judge_retry"), _UNJUDGED
-    ),
-    **dict.fromkeys(("judge_timeout", "use_verifier"), _UNJUDGED),
+    **dict.fromkeys(OF_JUDGES, _UNJUDGED),
     "api_mode": "FindIt's datasets are asked by FindIt, --api-nproc calls at a time",
     **dict.fromkeys(("monitor_interval", "debug"), "it belongs to --api-mode"),
     "custom_prompt": "FindIt's prompts are those of its datasets",
@@ -56,7 +65,7 @@ HOST_TAKES = frozenset(
 )
 """Options of models that VLMEvalKit's runner takes for its datasets, too."""
 
-FINDIT_ONLY = {"image_root", "prompts"} | declared_options().keys() - HOST_TAKES
+FINDIT_ONLY = {"image_root"} | declared_options().keys() - HOST_TAKES
 """FindIt's flags that VLMEvalKit's datasets do not use."""
 
 

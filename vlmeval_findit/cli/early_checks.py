@@ -37,6 +37,7 @@ from ..models import (
     same_checkpoint,
 )
 from ..protocol import (
+    PROMPTS_VARIABLE,
     DatasetNameError,
     DatasetVariant,
     PictureSample,
@@ -149,7 +150,7 @@ def note_of_shared_names(names: Iterable[str]) -> str | None:
 
 def check_prompts(variants: Iterable[DatasetVariant]) -> None:
     """Refuse variants that the prompt of a family (``--prompts``) does not ask for."""
-    prompt = FAMILY_PROMPTS.get(os.environ.get("FINDIT_PROMPTS", ""))
+    prompt = FAMILY_PROMPTS.get(os.environ.get(PROMPTS_VARIABLE, ""))
     if prompt is None:
         return
     for variant in variants:

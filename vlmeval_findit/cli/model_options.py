@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial, wraps
 from typing import Any, get_origin
 
 import click
 
+from ..benchmarks.findit import FAMILY_PROMPTS
 from ..core import flag_name
 from ..models import HEADINGS, BatchKind, Declared, ModelOptions, declared_options
-from .command_base import declare, force_option, space_option, switch
+from ..protocol import PROMPTS_VARIABLE
+from .command_base import completion, declare, force_option, space_option, switch
 
 Option = Callable[[Callable[..., Any]], Callable[..., Any]]
 
@@ -40,6 +43,8 @@ def _click_option(name: str, row: Declared) -> Option:
         return declare(flag, multiple=True, **shown)
     if row.option.of_some:
         shown["show_default"] = False
+    if name == "prompts":
+        shown["shell_complete"] = completion(lambda: FAMILY_PROMPTS)
     return declare(flag, type=row.type, **shown)
 
 
@@ -74,15 +79,17 @@ def model_options(*more: str) -> Option:
     The other arguments of the command stay as they are.
     """
 
+    rows = declared_options().items()
+    names = [*(name for name, row in rows if not row.option.of_some), *more]
+
     def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
         @wraps(command)
         def call(**values: Any) -> Any:
-            names = [name for name in _OPTIONS if name in values]
             options = ModelOptions(**{name: values.pop(name) for name in names})
+            if options.prompts is not None:
+                os.environ[PROMPTS_VARIABLE] = options.prompts
             return command(options=options, **values)
 
-        rows = declared_options().items()
-        shared = [name for name, row in rows if not row.option.of_some]
-        return _with([_OPTIONS[name] for name in (*shared, *more)], call)
+        return _with([_OPTIONS[name] for name in names], call)
 
     return decorate

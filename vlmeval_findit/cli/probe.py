@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable
 from dataclasses import asdict, replace
 from functools import partial
@@ -35,7 +36,7 @@ from ..models import (
     space_or_variable,
     why_not_of_row,
 )
-from ..protocol import DatasetVariant, Settings, settings_from
+from ..protocol import PROMPTS_VARIABLE, DatasetVariant, Settings, settings_from
 from ..scoring import (
     answered_note_of,
     count_replies,
@@ -99,7 +100,7 @@ _PLACEHOLDER = "grid1000"
     default=PROBE_SCENE_COUNT,
 )
 @option("--work-dir", "DIR", "Folder of the results.", type=PATH, default=Path("outputs/probe"))
-@model_options("dry_run", "executor", "replicas")
+@model_options("prompts", "dry_run", "executor", "replicas")
 def command(options: ModelOptions, model: str, form: str, limit: int, work_dir: Path) -> int:
     """Ask a deployment about forty scenes and name the coordinates that it answers in.
 
@@ -196,6 +197,8 @@ def _sweep(
     parts = [asdict(replace(entry, headers=None, prices=None, resources={})), options.header]
     parts += [asdict(entry.prompt)] if entry.prompt else []
     parts += [serving.program, serving.arguments] if serving is not None else []
+    words = os.environ.get(PROMPTS_VARIABLE)
+    parts += [words] if words else []
     digest = sha256_of(json.dumps(parts, sort_keys=True, default=str).encode())[:8]
     folder = work_dir / digest
     return Sweep(

@@ -36,7 +36,7 @@ from ..models import (
     running_program,
     urls_of,
 )
-from ..protocol import PictureSample, Predictions, Settings
+from ..protocol import PROMPTS_VARIABLE, PictureSample, Predictions, Settings
 from ..reproduction import (
     REPRODUCTION,
     Answerer,
@@ -395,7 +395,7 @@ def _ask_sweep(
 
 def _prompts_of_environment() -> str:
     """Return the prompt set that FINDIT_PROMPTS names; "" if it names none."""
-    named = os.environ.get("FINDIT_PROMPTS", "")
+    named = os.environ.get(PROMPTS_VARIABLE, "")
     if named and named not in FAMILY_PROMPTS:
         raise ValueError(
             f"FINDIT_PROMPTS={named}: figures are published in the words of a family. Unset it, "
@@ -407,12 +407,12 @@ def _prompts_of_environment() -> str:
 @contextmanager
 def _prompts(name: str) -> Iterator[None]:
     """Ask in the words of a prompt set, as ``run --prompts`` does, until the end of the block."""
-    before = os.environ.pop("FINDIT_PROMPTS", None)
+    before = os.environ.pop(PROMPTS_VARIABLE, None)
     if name:
-        os.environ["FINDIT_PROMPTS"] = name
+        os.environ[PROMPTS_VARIABLE] = name
     try:
         yield
     finally:
-        os.environ.pop("FINDIT_PROMPTS", None)
+        os.environ.pop(PROMPTS_VARIABLE, None)
         if before is not None:
-            os.environ["FINDIT_PROMPTS"] = before
+            os.environ[PROMPTS_VARIABLE] = before

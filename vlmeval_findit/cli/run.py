@@ -13,7 +13,6 @@ from typing import Any
 
 import click
 
-from ..benchmarks.findit import FAMILY_PROMPTS
 from ..core import (
     EXIT_SOME_FAILED,
     RESULTS_VARIABLE,
@@ -42,7 +41,6 @@ from .command_base import (
     PATH,
     complete_datasets,
     complete_models,
-    completion,
     is_quiet,
     is_verbose,
     option,
@@ -100,14 +98,7 @@ _FOR_HOST_MODELS = ("base_url", "key", "timeout", "extra_body")
 @switch("--reuse", "Go on from the answers of an earlier run.")
 @option("--judge-args", "JSON", "Settings of datasets, as VLMEvalKit has them.")
 @option("--image-root", "KEY=DIR", "Folder of the images of a dataset (repeatable).", multiple=True)
-@option(
-    "--prompts",
-    "NAME|CLONE",
-    "Ask in the words of a family's published figures (qwen3-vl-1), or of a clone of the release.",
-    type=PATH,
-    shell_complete=completion(lambda: FAMILY_PROMPTS),
-)
-@model_options("samples", "dry_run", "logprobs", "force", "skip_missing_images")
+@model_options("prompts", "samples", "dry_run", "logprobs", "force", "skip_missing_images")
 @click.argument("rest", nargs=-1, type=click.UNPROCESSED, metavar="[VLMEVALKIT FLAGS]...")
 def run_command(**values: Any) -> int:
     """Ask models about datasets and score the answers.
@@ -131,7 +122,7 @@ def run_command(**values: Any) -> int:
     budget = Budget(options.max_usd or math.inf)
     retry = host_values.get("retry", 6)
     deployments: Sequence[Deployment] = ()
-    if run.variants:
+    if run.variants or run.is_http:
         deployments = all_deployments(_sweep(run), options, budget, retry, asks=run.asks)
     why_runner = _why_runner(run, deployments, host_values)
     if why_runner is not None and not options.dry_run:
@@ -167,14 +158,14 @@ def _run(run: RunLine, runner: Runner, deployments: Sequence[Deployment], budget
         ) from None
     register()
     options = run.options
-    for entry in run.entries if not run.variants else ():
+    for entry in run.entries if not deployments else ():
         preflight.add_model(InVLMEvalKit(entry))
     for deployment in deployments:
         preflight.add_model(deployment)
     models = [entry.name for entry in run.entries]
     datasets = [name for name in run.data if name not in run.others]
     if not any(word.partition("=")[0] == "--data-config" for word in run.rest):
-        preflight.check_datasets(run.others)
+        preflight.check_datasets(run.others, models)
     settings = json.dumps(run.settings) if run.settings else None
     preflight.preflight(models, datasets, run.mode, run.work_dir, settings, run.limit)
     if not is_quiet():
@@ -300,8 +291,6 @@ def _set_environment(run: RunLine) -> None:
     options = run.options
     if run.image_root:
         os.environ["FINDIT_IMAGES"] = ",".join(run.image_root)
-    if run.prompts is not None:
-        os.environ["FINDIT_PROMPTS"] = str(run.prompts)
     switches = {
         "FINDIT_SKIP_MISSING": options.skip_missing_images,
         FORCE_VARIABLE: options.force,
@@ -321,7 +310,7 @@ def _host_arguments(run: RunLine) -> list[str]:
         "judge_args": json.dumps(run.settings) if run.settings else None,
         "limit": run.limit,
         "api_nproc": options.api_nproc,
-        "temperature": None if run.variants else options.temperature,
+        "temperature": None if run.variants or run.is_http else options.temperature,
     }
     if not run.is_http and not options.serve:
         # A model of FindIt's never needs these, and VLMEvalKit would record the key.

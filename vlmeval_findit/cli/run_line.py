@@ -13,11 +13,11 @@ import click
 
 from ..benchmarks import resembles_dataset_name
 from ..core import HostFlag, Runner, flag_name, host_flags, suggestion
-from ..engine import CellBuilder, Deployment, check_model, deployment_of
+from ..engine import CellBuilder, Deployment, LocalBaseline, check_model, deployment_of
 from ..models import ModelEntry, ModelOptions, check_stated, known_model, refuse_same_names
 from ..protocol import SETTING_NAMES, DatasetVariant, judge_args, our_settings, settings_from
 from ..storage import folder_from
-from .access import FINDIT_ONLY, refuse_unused
+from .access import FINDIT_ONLY, OF_JUDGES, OF_QUESTIONS, refuse_unused
 from .command_base import Command, print_note
 from .early_checks import (
     check_amounts,
@@ -47,7 +47,6 @@ class RunLine:
     reuse: bool
     judge_args: str | None
     image_root: tuple[str, ...]
-    prompts: Path | None
     rest: tuple[str, ...]
     # Checkpoints of its models come later: all but their files is checked, and nothing is asked
     awaited: bool = False
@@ -64,8 +63,8 @@ class RunLine:
 
     @property
     def is_http(self) -> bool:
-        """Whether FindIt asks the models at an address or a provider."""
-        return bool((self.options.base_url or self.options.provider) and self.variants)
+        """Whether the models are asked at an address or a provider: by FindIt, about all data."""
+        return bool(self.options.base_url or self.options.provider)
 
     @property
     def asks(self) -> bool:
@@ -88,7 +87,7 @@ class RunLine:
     @cached_property
     def entries(self) -> Sequence[ModelEntry]:
         """The models of ``--model``."""
-        if not self.variants:
+        if not self.variants and not self.is_http:
             like = ModelOptions(like=self.options.like)
             return [like.entry(model) for model in self.model]
         space = self.settings.get("space")
@@ -142,15 +141,18 @@ def check_line(
     options = run.options
     amounts = {name: host_values[name] for name in ("nproc", "retry") if name in host_values}
     check_amounts(options, **amounts)
-    of_run = [name for name in ("image_root", "prompts") if getattr(run, name)]
+    of_run = ["image_root"] if run.image_root else []
     specified = [*host_values, *of_run, *options.specified]
     if run.variants:
         refuse_unused(specified, deployments)
         _check_others(run)
+        _refuse_baselines(run, deployments)
         check_prompts(run.variants)
         _check_models(run, deployments)
         asked = run.variants if run.mode != "eval" else ()
         check_rows(asked, tables, run.limit)
+    elif run.is_http:
+        _check_elsewhere(run, specified, host_values, deployments)
     else:
         _check_host(run, specified, host_values)
     if not options.dry_run:
@@ -206,9 +208,8 @@ def _check_others(run: RunLine) -> None:
                 raise ValueError(f"--judge-args: {why}")
     our_settings(run.settings)
     flags = {
-        "--temperature": run.options.temperature is not None,
+        "--temperature": run.options.temperature is not None and not run.is_http,
         "--system": run.options.system is not None,
-        "--base-url or --provider": run.is_http,
     }
     for flag in filter(flags.get, flags if run.others else ()):
         raise ValueError(f"{flag}: run FindIt's datasets and others in separate commands")
@@ -256,16 +257,43 @@ def check_image_roots(run: RunLine) -> None:
             )
 
 
+def _refuse_baselines(run: RunLine, deployments: Sequence[Deployment]) -> None:
+    """Refuse baselines where not all datasets are FindIt's."""
+    for deployment in deployments if run.others else ():
+        if isinstance(deployment, LocalBaseline):
+            raise ValueError(
+                f"{deployment.name} answers FindIt's queries only, and {run.others[0]} is not "
+                "FindIt's: ask them in separate commands"
+            )
+
+
+def _check_elsewhere(
+    run: RunLine,
+    specified: Sequence[str],
+    host_values: Mapping[str, Any],
+    deployments: Sequence[Deployment],
+) -> None:
+    """Refuse what FindIt cannot ask a server or provider about VLMEvalKit's datasets alone."""
+    _refuse_of_findit([name for name in specified if name in OF_QUESTIONS])
+    refuse_unused([name for name in specified if name not in OF_JUDGES], deployments)
+    _check_names(run.data if "data_config" not in host_values else ())
+    for deployment in deployments:
+        check_model(deployment, (), awaited=run.awaited)
+
+
+def _refuse_of_findit(flags: Sequence[str]) -> None:
+    for name in flags:
+        raise ValueError(
+            f"{flag_name(name)} is for FindIt's datasets, and --data names none (FindIt_…)"
+        )
+
+
 def _check_host(run: RunLine, specified: Sequence[str], host_values: Mapping[str, Any]) -> None:
     """Refuse flags that VLMEvalKit's datasets do not use, and names that it cannot know."""
     # VLMEvalKit's --data-config gives datasets other names.
     _check_names(run.data if "data_config" not in host_values else ())
-    for name in specified:
-        if name in FINDIT_ONLY:
-            raise ValueError(
-                f"{flag_name(name)} is for FindIt's datasets, and --data names none (FindIt_…)"
-            )
+    _refuse_of_findit([name for name in specified if name in FINDIT_ONLY])
     if run.options.like is not None:
         known_model(run.options.like, "--like")
-    for entry in run.entries if not run.options.base_url else ():
+    for entry in run.entries:
         check_model(deployment_of(entry), (), awaited=run.awaited)

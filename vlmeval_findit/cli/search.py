@@ -67,7 +67,14 @@ from .who_answers import with_options
     type=PATH,
 )
 @model_options(
-    "dry_run", "batch", "executor", "replicas", "logprobs", "force", "skip_missing_images"
+    "prompts",
+    "dry_run",
+    "batch",
+    "executor",
+    "replicas",
+    "logprobs",
+    "force",
+    "skip_missing_images",
 )
 def command(
     options: ModelOptions,

@@ -64,6 +64,7 @@ from .who_answers import budget_for, deployments_for, with_options
 )
 @option("--journal", "FILE", "Overrides journal in the file.", type=PATH)
 @model_options(
+    "prompts",
     "samples",
     "dry_run",
     "batch",

@@ -23,7 +23,7 @@ from ..models import Budget, ModelOptions
 from ..sweeps import Sweep, all_variants
 from .access import USED_BY_EACH, refuse_unused, refuse_unused_keys, unused_sweep_keys
 from .command_base import is_quiet, print_note
-from .early_checks import check_folder, check_rows
+from .early_checks import check_folder, check_prompts, check_rows
 
 
 def with_options(sweep: Sweep, options: ModelOptions) -> Sweep:
@@ -102,6 +102,7 @@ def deployments_for(
     tables = CellBuilder(sweep.skip_missing if asks else None)
     for deployment in deployments:
         variants = all_variants(sweep, deployment.name)
+        check_prompts(variants)
         check_model(deployment, variants, awaited=awaited)
         if not isinstance(deployment, AtServer):
             check_rows(variants, tables, sweep.limit, sweep.pictures)

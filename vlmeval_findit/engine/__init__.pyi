@@ -105,6 +105,7 @@ from .own_models import (
     describe_local as describe_local,
     local_on_this_machine as local_on_this_machine,
     refuse_loading as refuse_loading,
+    LocalBaseline as LocalBaseline,
     BaselineClient as BaselineClient,
     Local as Local,
 )

@@ -19,7 +19,7 @@ from ..core import (
     suggestion,
 )
 from ..models import MODELS, ModelEntry, find_model, known_model, local_names, same_checkpoint
-from ..protocol import Answering, DatasetVariant, Described
+from ..protocol import PROMPTS_VARIABLE, Answering, DatasetVariant, Described
 from .backend import Backend, Loader
 from .calls import of_answers
 from .deployment import CONCURRENT, IN_WORDS, Asking, Deployment, InProcess, at_its_place
@@ -246,7 +246,7 @@ def _check_prompt(entry: ModelEntry, variants: Iterable[DatasetVariant]) -> None
     prompt = entry.prompt
     if prompt is None:
         return
-    if prompt.template is not None and os.environ.get("FINDIT_PROMPTS"):
+    if prompt.template is not None and os.environ.get(PROMPTS_VARIABLE):
         raise ValueError(
             "--prompt-template and --prompts (FINDIT_PROMPTS) exclude each other: leave one out"
         )

@@ -29,6 +29,7 @@ from .datasets import (
 
 from .inference import (
     prepare_run as prepare_run,
+    model_for_others as model_for_others,
     HostModel as HostModel,
     Ranks as Ranks,
 )

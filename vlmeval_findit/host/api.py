@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from vlmeval.api.base import BaseAPI
+from vlmeval.smp import get_logger
 
 from ..core import names_of_arguments, refuse_unknown, validate
 from ..engine import (
@@ -44,13 +45,17 @@ from ..models import (
     ModelEntry,
     RunSettings,
     from_host_message,
+    is_other_model,
     merged_fields,
+    names_asked,
     names_of_settings,
 )
 from ..protocol import CallResult, DatasetVariant, Described, Message
 from ..serving import ServeOptions
 from .baseline_models import RecordedReply, recorded_reply, variant_of
 from .free_questions import FREE_QUESTION, free_message, text_alone
+
+log = get_logger("FindIt")
 
 
 class OverHttpModel(BaseAPI):  # type: ignore[misc]
@@ -136,6 +141,18 @@ class DeployedModel(OverHttpModel):
     def __init__(self, asked: OverHttp) -> None:
         super().__init__(asked.service)
         self.asked = asked
+        self._others: set[str] = set()  # Models that answered in its place, and were told
+
+    def _ask(self, message: Message, variant: DatasetVariant) -> CallResult:
+        answer = super()._ask(message, variant)
+        chat = self.asked.chat
+        named = str(answer.record.model.get("identifier") or "")
+        if variant is FREE_QUESTION and chat is not None and answer.error is None:
+            names = names_asked(chat.served, self.asked.name, chat.row)
+            if named not in self._others and is_other_model(names, named):
+                self._others.add(named)
+                log.warning("%s: answered by %s; asked was %s", self.asked.name, named, chat.served)
+        return answer
 
 
 class FindItServer(DeployedModel):

@@ -105,7 +105,7 @@ def install(inference: ModuleType) -> None:
         dataset = given.arguments["dataset"]
         if not isinstance(dataset, VariantDataset):
             with OUTCOMES.of(str(given.arguments["model_name"]), _name_of(dataset)):
-                asked_model = _model_for_others(given.arguments)
+                asked_model = model_for_others(given.arguments)
             if not isinstance(asked_model, str):
                 attributes_of(asked_model)  # As they are before any call
             given.arguments["model"] = asked_model
@@ -122,7 +122,7 @@ def _name_of(dataset: Any) -> str:
     return str(getattr(dataset, "dataset_name", type(dataset).__name__))
 
 
-def _model_for_others(given: Mapping[str, Any]) -> Any:
+def model_for_others(given: Mapping[str, Any]) -> Any:
     """Return what VLMEvalKit asks about a dataset of its own or a user's: an object, or a name.
 
     Models of FindIt's are made here where its entry alone would make another: those that the engine

@@ -12,7 +12,7 @@ from vlmeval.dataset import DATASET_CLASSES, SUPPORTED_DATASETS
 from vlmeval.dataset.video_dataset_config import supported_video_datasets
 
 from ..core import suggestion
-from ..engine import Deployment, InProcess
+from ..engine import Deployment, InProcess, OverHttp
 from ..storage import check_model_name, is_users_table
 from .inference import prepare_run
 from .local import make_known
@@ -44,15 +44,36 @@ def preflight(
                 prepare_run(dataset, model, work_dir / model)
 
 
-def check_datasets(names: Iterable[str]) -> None:
-    """Raise ValueError for datasets that the host would skip with status 0."""
+def check_datasets(names: Iterable[str], models: Sequence[str]) -> None:
+    """Raise ValueError for datasets that the host would skip with status 0.
+
+    So do those of videos and conversations where FindIt asks a model over HTTP: the host would ask
+    another in its place.
+    """
     for name in names:
+        elsewhere = next((each for each in models if isinstance(asked(each), OverHttp)), None)
+        if elsewhere is not None and _asks_otherwise(name):
+            raise ValueError(
+                f"{name}: FindIt asks {elsewhere} single questions about images, and these are "
+                f"videos or conversations. For VLMEvalKit's own: python -m vlmeval --data {name}"
+            )
         is_known = name in supported_video_datasets or any(
             name in cls.supported_datasets() for cls in DATASET_CLASSES
         )
         if not is_known and not is_users_table(name):
             known = [*SUPPORTED_DATASETS, *supported_video_datasets]
             raise ValueError(f"VLMEvalKit has no dataset {name!r}{suggestion(name, known)}")
+
+
+def _asks_otherwise(name: str) -> bool:
+    """Return whether a dataset of the host's is of videos or of conversations."""
+    classes = [each for each in DATASET_CLASSES if name in each.supported_datasets()]
+    is_video = name in supported_video_datasets
+    of_class = any(
+        getattr(each, "MODALITY", "") == "VIDEO" or getattr(each, "TYPE", "") == "MT"
+        for each in classes
+    )
+    return is_video or of_class
 
 
 def add_model(deployment: Deployment) -> None:

@@ -185,6 +185,16 @@ class StatedOptions(ServerOptions, _Started, OnThisMachine, Sampling, _Asked):
             of_some=True,
         ),
     ] = False
+    prompts: Annotated[
+        Name | None,
+        Option(
+            "Ask in the words of a family's published figures (qwen3-vl-1), or of a clone of the "
+            "release.",
+            THE_MODEL,
+            "NAME|CLONE",
+            of_some=True,
+        ),
+    ] = None
     skip_missing_images: Annotated[
         bool,
         Option("Leave out rows whose images are missing.", to="sweep.skip_missing", of_some=True),

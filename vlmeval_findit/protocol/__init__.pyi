@@ -141,6 +141,7 @@ from .settings import (
     Settings as Settings,
     FORCE_VARIABLE as FORCE_VARIABLE,
     LOGPROBS_VARIABLE as LOGPROBS_VARIABLE,
+    PROMPTS_VARIABLE as PROMPTS_VARIABLE,
     ENCODER_VARIABLE as ENCODER_VARIABLE,
     SETTING_NAMES as SETTING_NAMES,
     judge_args as judge_args,

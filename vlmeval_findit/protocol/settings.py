@@ -58,6 +58,7 @@ class Settings:
 
 FORCE_VARIABLE = "FINDIT_FORCE"  # Scores in spite of what the run recorded, if it is on
 LOGPROBS_VARIABLE = "FINDIT_LOGPROBS"  # Asks runs under VLMEvalKit for logprobs, if it is on
+PROMPTS_VARIABLE = "FINDIT_PROMPTS"  # As ``--prompts``, which sets it
 ENCODER_VARIABLE = "FINDIT_ENCODER"  # Names the encoder that scores captions
 
 # Our keys of ``--judge-args``; others are the host's

@@ -17,7 +17,7 @@ from typing import Any
 
 from ...boxes import PAPER_REPRESENTATIONS
 from ...core import git_revision, suggestion
-from ...protocol import Message, Part, image, reference, say_once, text
+from ...protocol import PROMPTS_VARIABLE, Message, Part, image, reference, say_once, text
 from . import box_prompts as prompts
 from .box_prompts import MessageMaker
 from .findit_datasets import Family
@@ -33,7 +33,7 @@ class PromptError(ValueError):
 
 def prompt_set() -> tuple[str, MessageMaker]:
     """Return name and function of the prompts in force, or raise PromptError."""
-    named = os.environ.get("FINDIT_PROMPTS")
+    named = os.environ.get(PROMPTS_VARIABLE)
     if not named:
         return prompts.PROMPTS_NAME, prompts.message
     if named in FAMILY_PROMPTS:
