@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from every_pair import every_pair
 from paths import ROOT
 from scored_runs import World, saying, small_world, speaking
 from stored_reproductions import stored
@@ -160,8 +161,7 @@ def _said(read: Callable[[Path, Path], None], paths: tuple[Path, Path], capsys: 
     return " ".join(" ".join(texts).split())
 
 
-@pytest.mark.parametrize("scorers", TWO_SCORERS)
-@pytest.mark.parametrize("reader", NAMES)
+@every_pair("reader, scorers", NAMES, TWO_SCORERS)
 def test_scores_of_two_scorers_are_told_apart(
     reader: str, scorers: str, outputs: tuple[Path, Path], capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -194,8 +194,7 @@ def test_what_to_type_names_the_program_as_it_was_called(
         assert "run_findit.py" not in text
 
 
-@pytest.mark.parametrize("scorers", ONE_SCORER)
-@pytest.mark.parametrize("reader", QUICK)
+@every_pair("reader, scorers", QUICK, ONE_SCORER)
 def test_scores_of_one_scorer_are_compared(
     reader: str, scorers: str, outputs: tuple[Path, Path], capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from batch_server import BatchServer, BatchSettings, one_box
 from engine_fakes import answered_keys, assert_answered_once, files, records
+from every_pair import every_pair
 from waits import until
 
 from vlmeval_findit.cli import main
@@ -194,15 +195,7 @@ SPOILT: dict[str, tuple[Callable[[str, bytes], bytes], int, str]] = {  # with fa
 }
 
 
-@pytest.mark.parametrize(
-    ("name", "kind"),
-    [
-        # Each fault at one service, in turn; at the others the tests are slow.
-        pytest.param(name, kind, marks=[] if at % len(NAMES) == turn else [pytest.mark.slow])
-        for at, name in enumerate(SPOILT)
-        for turn, kind in enumerate(NAMES)
-    ],
-)
+@every_pair("name, kind", SPOILT, NAMES)
 def test_readable_lines_of_results_are_stored_whatever_stands_beside_them(
     name: str, kind: str, tmp_path: Path
 ) -> None:

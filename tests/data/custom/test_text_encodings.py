@@ -5,12 +5,12 @@ from __future__ import annotations
 import codecs
 import json
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import one_truth
 import pytest
+from every_pair import every_pair
 from one_truth import Picture, Thing, Writer
 
 from vlmeval_findit.benchmarks.findit import find_table, read_table
@@ -64,23 +64,9 @@ def formats(*writers: Writer) -> pytest.MarkDecorator:
     return pytest.mark.parametrize("writer", writers, ids=lambda writer: writer.__name__)
 
 
-def in_turn(names: str, encodings: Sequence[tuple[Any, ...]]) -> pytest.MarkDecorator:
-    """Try each format in one of the encodings, in turn; in all of them the tests are slow."""
-    cases = [
-        pytest.param(
-            writer,
-            *encoding,
-            marks=[] if at % len(encodings) == turn else [pytest.mark.slow],
-            id=f"{writer.__name__}-{'-'.join(map(str, encoding))}",
-        )
-        for at, writer in enumerate(TEXTS)
-        for turn, encoding in enumerate(encodings)
-    ]
-    return pytest.mark.parametrize(f"writer, {names}", cases)
-
-
-@in_turn(
-    "encoding, mark",
+@every_pair(
+    "writer, encoding, mark",
+    TEXTS,
     [
         ("utf-8", codecs.BOM_UTF8),
         ("utf-16-le", codecs.BOM_UTF16_LE),
@@ -97,7 +83,7 @@ def test_marks_and_zeros_say_what_a_text_is_in(
     assert labels() == {"Käfer"}
 
 
-@in_turn("label, encoding", LABELS)
+@every_pair("writer, label, encoding", TEXTS, LABELS)
 def test_other_encodings_are_asked_for_and_taken(
     tmp_path: Path, writer: Writer, label: str, encoding: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
