@@ -422,4 +422,4 @@ FAR = bent((0.6, 0.6), (-0.2, -0.2))
     ],
 )
 def test_the_first_rule_that_holds(each: RunFit, verdict: CoordinateVerdict) -> None:
-    assert decide_verdict(each, GRID, boxes=100)[0] is verdict
+    assert decide_verdict(each, GRID, places=100)[0] is verdict

@@ -96,7 +96,7 @@ def test_prose_is_no_finding(serve: Serve, capsys: Out) -> None:
     out = capsys.readouterr().out
     assert "20 scenes: 0 answered with boxes, 0 without a box, 20 not readable, 0 calls" in out
     assert "not readable: 20 not JSON" in out
-    assert "nothing was declared; 0 boxes are too few (at least 20)" in out
+    assert "nothing was declared; 0 boxes are too few (at least 20, in 5 answers)" in out
 
 
 def test_failed_calls_are_asked_again_and_nothing_else_is(serve: Serve, capsys: Out) -> None:

@@ -14,7 +14,6 @@ from typing import Any, NamedTuple
 import click
 
 from ..coords import (
-    ENOUGH_BOXES,
     Y_FIRST,
     Convention,
     ConventionMetrics,
@@ -27,6 +26,7 @@ from ..coords import (
     check_run,
     describe_convention,
     replies_of_run,
+    why_too_few,
 )
 from ..core import as_called, printable
 from ..leaderboard import (
@@ -158,7 +158,7 @@ def _points_told(replies: RunReplies) -> _Told:
     declared = f"declared {with_value(diagnosis.declared)}"
     details = [f"{diagnosis.points} points in {diagnosis.answered} of {diagnosis.queries} queries"]
     if fit is None:
-        verdict = f"{declared}; too few points to say more ({ENOUGH_BOXES})"
+        verdict = f"{declared}; {why_too_few(diagnosis, 'points')}"
     elif diagnosis.verdict is CoordinateVerdict.FITS:
         verdict = f"{declared}: it fits"
     elif diagnosis.verdict is CoordinateVerdict.NONE:
@@ -259,7 +259,7 @@ def _verdict(check: CoordinateCheck) -> str:
 
     declared = f"declared {with_f1(diagnosis.declared)}"
     if fit is None:
-        return f"{declared}; too few boxes to say more ({ENOUGH_BOXES})"
+        return f"{declared}; {why_too_few(diagnosis)}"
     if diagnosis.verdict is CoordinateVerdict.FITS:
         return f"{declared}: it fits{', with a small drift' if diagnosis.drift else ''}"
     agree = f"{fit.agree} of {diagnosis.answered} answers agree"

@@ -16,11 +16,13 @@ from ..boxes import NO_RECTANGLE, AnswerKind, Space
 from ..coords import (
     FEWEST_PROBE_BOXES,
     Convention,
+    CoordinateVerdict,
     OtherFormat,
     ProbeResult,
     ProbeVerdict,
     RunReplies,
     SizeGroup,
+    why_too_few,
 )
 from ..core import as_called, printable
 from ..data import PROBE_SCENE_COUNT
@@ -167,8 +169,8 @@ def _verdict(report: ProbeReport) -> str:
     fit = diagnosis.fit
     if verdict is ProbeVerdict.NOTHING or fit is None or named is None:
         why = "the boxes do not follow the objects in any convention"
-        if diagnosis.boxes < FEWEST_PROBE_BOXES:
-            why = f"{diagnosis.boxes} boxes are too few (at least {FEWEST_PROBE_BOXES})"
+        if diagnosis.verdict is CoordinateVerdict.TOO_FEW:
+            why = why_too_few(diagnosis, fewest=FEWEST_PROBE_BOXES)
         return f"{declared}; {why}: undecided"
     second, rivals = fit.second, some_described(fit.rivals)
     not_excluded = f"; not excluded: {rivals}" if rivals else ""

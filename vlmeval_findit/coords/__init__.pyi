@@ -34,7 +34,6 @@ from .run_arrays import (
 )
 
 from .diagnosis import (
-    ENOUGH_BOXES as ENOUGH_BOXES,
     ALIKE_DISTANCE as ALIKE_DISTANCE,
     CoordinateVerdict as CoordinateVerdict,
     SecondConvention as SecondConvention,
@@ -42,6 +41,7 @@ from .diagnosis import (
     RunFit as RunFit,
     Diagnosis as Diagnosis,
     diagnose as diagnose,
+    why_too_few as why_too_few,
     decide_verdict as decide_verdict,
 )
 

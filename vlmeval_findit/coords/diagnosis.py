@@ -8,10 +8,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from ..core import counted
 from .conventions import Convention, Distortion, Floats, conventions
 from .likelihood import (
     SHIFT,
@@ -25,10 +26,12 @@ from .likelihood import (
 )
 from .run_arrays import Indices, RunArrays
 
+if TYPE_CHECKING:
+    from .point_check import PointDiagnosis
+
 FEWEST_BOXES = 8  # Or points
 FEWEST_ANSWERED = 5
-# What a diagnosis needs, for messages
-ENOUGH_BOXES = f"at least {FEWEST_BOXES}, in {FEWEST_ANSWERED} answers"
+FEWEST_PLACES = 5.0  # Any of hundreds of conventions maps the objects of one place to some boxes
 
 # Distance of conventions: 1 − mean IoU of a run's objects, written in the first and read in the
 # second. Scores hardly differ between conventions that are closer than this.
@@ -147,6 +150,7 @@ class Diagnosis:
     boxes: int
     queries: int
     answered: int  # queries with boxes
+    places: float  # different places that say as much as all boxes
     fit: RunFit | None = None  # None: too few boxes
     drift: bool = False  # the frame is slightly off
 
@@ -155,6 +159,7 @@ class Thresholds(NamedTuple):
     """Settings that depend on the data; the defaults suit any run."""
 
     boxes: int = FEWEST_BOXES
+    places: float = FEWEST_PLACES
     excludes: float = DECIDES  # nats by which an excluded rival is behind
     shift: float = SHIFT  # standard deviation of shifted boxes, in shares of their side
 
@@ -162,15 +167,38 @@ class Thresholds(NamedTuple):
 RUN_THRESHOLDS = Thresholds()
 
 
+def is_enough(arrays: RunArrays, thresholds: Thresholds = RUN_THRESHOLDS) -> bool:
+    """Return whether there are enough boxes or points, about enough places, to name a convention.
+
+    Points have no other thresholds.
+    """
+    has_boxes = arrays.boxes >= thresholds.boxes and arrays.answered >= FEWEST_ANSWERED
+    return has_boxes and arrays.places >= thresholds.places
+
+
+def why_too_few(
+    diagnosis: Diagnosis | PointDiagnosis, noun: str = "boxes", fewest: int = FEWEST_BOXES
+) -> str:
+    """Say what a run without a fit lacks: boxes (or points), or places that differ."""
+    number = diagnosis.boxes
+    if number < fewest or diagnosis.answered < FEWEST_ANSWERED:
+        return f"{number} {noun} are too few (at least {fewest}, in {FEWEST_ANSWERED} answers)"
+    places = counted(max(1, round(diagnosis.places)), "place")
+    return (
+        f"the objects of {number} {noun} lie at {places}, or the {noun} are equal: too few "
+        "places that differ"
+    )
+
+
 def diagnose(
     arrays: RunArrays, declared: Convention, thresholds: Thresholds = RUN_THRESHOLDS
 ) -> Diagnosis:
     """Find which convention a run follows, compared with the declared convention."""
-    counts = arrays.boxes, arrays.queries, arrays.answered
-    if arrays.boxes < thresholds.boxes or arrays.answered < FEWEST_ANSWERED:
+    counts = arrays.boxes, arrays.queries, arrays.answered, arrays.places
+    if not is_enough(arrays, thresholds):
         return Diagnosis(CoordinateVerdict.TOO_FEW, declared, *counts)
     fit = _fit_run(arrays, declared, thresholds)
-    verdict, drift = decide_verdict(fit, declared, arrays.boxes)
+    verdict, drift = decide_verdict(fit, declared, arrays.places)
     return Diagnosis(verdict, declared, *counts, fit, drift)
 
 
@@ -287,11 +315,16 @@ def _second(
     return SecondConvention(likely[i], part, gain, distance)
 
 
-def decide_verdict(fit: RunFit, declared: Convention, boxes: int) -> tuple[CoordinateVerdict, bool]:
-    """Return the first verdict that holds, and whether there is a drift."""
+def decide_verdict(
+    fit: RunFit, declared: Convention, places: float
+) -> tuple[CoordinateVerdict, bool]:
+    """Return the first verdict that holds, and whether there is a drift.
+
+    ``places`` are those of :attr:`.RunArrays.places`.
+    """
     distorted = fit.unlisted
     second = fit.second
-    needed = SIGNAL + SIGNAL_A_BOX * boxes
+    needed = SIGNAL + SIGNAL_A_BOX * places
     clearly = distorted.gain >= DISTORTED_CLEARLY and distorted.z_iou >= DISTORTED_SEEN
     follows = fit.signal >= needed or (clearly and distorted.signal >= needed)
     if not follows and not second.is_clear:

@@ -124,6 +124,7 @@ class Densities(NamedTuple):
     size: Floats  # (..., 2, p) errors, logarithms of the sides' ratio
     square: Floats  # (..., p) weighted sum of squared errors, without the model's habits
     tail: Floats  # (..., p) weights, smaller the farther out in the tail
+    weights: Floats  # (n,) how much each box says
 
     def mixed(self, width: int, follows: float) -> Floats:
         """Return (..., n) densities if a share of the boxes follows objects."""
@@ -131,8 +132,9 @@ class Densities(NamedTuple):
         return follows * self.objects[width] + others + 1e-300
 
     def logs(self, width: int = 0, follows: float = USUAL_FOLLOWS) -> Floats:
+        """Return (..., n) nats by box, each as much as the box says."""
         logs: Floats = np.log(self.mixed(width, follows)) + self.peak
-        return logs
+        return logs * self.weights
 
 
 def centre_density(away: Floats) -> Floats:
@@ -186,6 +188,7 @@ def likelihood(
         size=size,
         square=square,
         tail=tail,
+        weights=arrays.weights,
     )
 
 
@@ -224,7 +227,7 @@ class ConventionFit(NamedTuple):
     width: float  # of errors, as fits best
     logs: Floats  # (n,) nats by box
     nothing: Floats  # (n,) nats by box, if none meant an object
-    ious: Floats  # (t,) best IoU of each object
+    ious: Floats  # (t,) best IoU of each object, as much as the object says
 
     @property
     def nats(self) -> float:
@@ -253,7 +256,8 @@ def fit_convention(
     tried = [(w, densities.logs(k, share)) for k, w in enumerate(WIDTHS) for share in FOLLOWS]
     width, logs = max(tried, key=lambda item: float(item[1].sum()))
     nothing = densities.logs(follows=0.0)
-    return ConventionFit(convention, distortion, width, logs, nothing, best_ious(arrays, boxes))
+    ious = best_ious(arrays, boxes) * arrays.truth_weights
+    return ConventionFit(convention, distortion, width, logs, nothing, ious)
 
 
 def screen_conventions(
@@ -370,7 +374,8 @@ def fit_distortion(
         densities = likelihood(arrays, boxes, distortion=distortion)
         mixed = densities.mixed(0, USUAL_FOLLOWS)[arrays.pair_box]
         follows = USUAL_FOLLOWS * densities.pairs / mixed
-        weight: Floats = np.outer([2, 0.5], 3 * follows * densities.tail).ravel()
+        says = arrays.weights[arrays.pair_box]
+        weight: Floats = np.outer([2, 0.5], 3 * says * follows * densities.tail).ravel()
         target = np.concatenate([densities.centre, densities.size], axis=-1)
         normal = matmul(rows * weight, across) + priors
         pulled = matmul(rows * weight, target[..., None])

@@ -16,12 +16,11 @@ from .conventions import SPACES, USUAL, Convention, Floats, Order, SpaceRow
 from .diagnosis import (
     ALIKE_DISTANCE,
     DECIDES,
-    FEWEST_ANSWERED,
-    FEWEST_BOXES,
     SIGNAL,
     SIGNAL_A_BOX,
     STEADY,
     CoordinateVerdict,
+    is_enough,
     preference,
     z_over_images,
 )
@@ -55,7 +54,12 @@ class PointDiagnosis(NamedTuple):
     points: int
     queries: int
     answered: int  # queries with points
+    places: float  # different places that say as much as all points
     fit: PointFit | None = None  # None: too few points
+
+    @property
+    def boxes(self) -> int:
+        return self.points
 
     def as_dict(self) -> dict[str, Any]:
         fit = self.fit
@@ -72,6 +76,7 @@ class PointDiagnosis(NamedTuple):
             "points": self.points,
             "queries": self.queries,
             "answered": self.answered,
+            "places": round(self.places, 1),
             "fit": evidence or None,
         }
 
@@ -92,8 +97,8 @@ def point_conventions(declared: Convention) -> list[Convention]:
 
 def diagnose_points(arrays: RunArrays, declared: Convention) -> PointDiagnosis:
     """Find which convention a run of points follows; ``numbers`` are x, y, x, y as declared."""
-    counts = arrays.boxes, arrays.queries, arrays.answered
-    if arrays.boxes < FEWEST_BOXES or arrays.answered < FEWEST_ANSWERED:
+    counts = arrays.boxes, arrays.queries, arrays.answered, arrays.places
+    if not is_enough(arrays):
         return PointDiagnosis(CoordinateVerdict.TOO_FEW, declared, *counts)
 
     def worth(read: _Read) -> float:
@@ -112,11 +117,11 @@ def diagnose_points(arrays: RunArrays, declared: Convention) -> PointDiagnosis:
         agree=int((arrays.by_query(best.logs - known[0].logs) > 0).sum()),
         distance=_distance(arrays, best.convention, declared),
     )
-    return PointDiagnosis(_decide(fit, arrays.boxes), declared, *counts, fit)
+    return PointDiagnosis(_decide(fit, arrays.places), declared, *counts, fit)
 
 
-def _decide(fit: PointFit, points: int) -> CoordinateVerdict:
-    if fit.signal < SIGNAL + SIGNAL_A_BOX * points:
+def _decide(fit: PointFit, places: float) -> CoordinateVerdict:
+    if fit.signal < SIGNAL + SIGNAL_A_BOX * places:
         return CoordinateVerdict.NONE
     if fit.distance < ALIKE_DISTANCE:
         return CoordinateVerdict.FITS
@@ -136,7 +141,10 @@ def _read(arrays: RunArrays, known: Sequence[Convention]) -> list[_Read]:
 
 
 def _likelihood(arrays: RunArrays, places: Boxes) -> tuple[Floats, Floats, Floats]:
-    """Return (..., n) nats by point, nats if none meant an object, and 1 where it is in one."""
+    """Return (..., n) nats by point, nats if none meant an object, and 1 where it is in one.
+
+    Each counts as much as the point says.
+    """
     truth = arrays.paired
     box = arrays.pair_box
     error = (places.centre[..., box] - truth.centre) / truth.side
@@ -157,7 +165,9 @@ def _likelihood(arrays: RunArrays, places: Boxes) -> tuple[Floats, Floats, Float
     likely = of_widths.sum(-1).argmax(0)[None, ..., None]
     logs = np.take_along_axis(of_widths, likely, 0)[0]
     inside = (np.abs(error) <= 0.5).all(-2).astype(float)
-    return logs, nothing, (_sum_by_point(arrays, inside) > 0).astype(float)
+    hits = (_sum_by_point(arrays, inside) > 0).astype(float)
+    says = arrays.weights
+    return logs * says, nothing * says, hits * says
 
 
 def _sum_by_point(arrays: RunArrays, pairs: Floats) -> Floats:

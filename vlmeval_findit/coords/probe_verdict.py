@@ -24,7 +24,7 @@ from .run_arrays import AnsweredQuery, RunArrays, run_arrays
 FEWEST_PROBE_BOXES = 20  # boxes that a verdict needs
 # Rivals are excluded at odds of 150 to 1. Models hardly have habits on one large shape: boxes drawn
 # to the image's middle are a fault here.
-PROBE_THRESHOLDS = Thresholds(boxes=FEWEST_PROBE_BOXES, excludes=5.0, shift=0.01)
+PROBE_THRESHOLDS = Thresholds(boxes=FEWEST_PROBE_BOXES, places=10.0, excludes=5.0, shift=0.01)
 DRIFTS = 12.0  # nats for a scale or an offset, however small, to be a result
 
 

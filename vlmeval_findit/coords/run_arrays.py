@@ -19,6 +19,12 @@ MOST_BOXES = 2000  # of a run; larger ones are sampled by query
 MOST_BOXES_OF_REPLY = 200  # boxes of a reply
 MOST_TRUTHS = 40  # objects that a box is compared with
 _LARGEST_NUMBER = 1e7
+
+# Objects of images of one size lie at one place if no edge is farther apart than this share of the
+# image, or than half a side of theirs: conventions hardly differ in what they make of them.
+_SAME_PLACE = 0.03
+_SAME_PLACE_OF_SIDE = 0.5
+_MOST_PLACES = 3000  # That are compared with each other; so many are no single place
 _STEPS = 6  # decimals
 
 
@@ -66,6 +72,34 @@ class RunArrays:
     @property
     def queries(self) -> int:
         return len(self.images)
+
+    @cached_property
+    def weights(self) -> Floats:
+        """Return (n,) how much each box says: all boxes about one place are one piece of evidence.
+
+        So are equal numbers about images of one size, wherever the objects lie.
+        """
+        of_box = np.exp(-self.log_choices)[self.pair_box]
+        about = np.bincount(self.pair_truth, of_box, len(self.truth_query)).astype(float)
+        crowd = _crowds(self.truths, self.sizes[:, self.truth_query], about)
+        shares = of_box / crowd[self.pair_truth].clip(1)
+        weights = np.ones(self.boxes)
+        has_objects = np.bincount(self.pair_box, minlength=self.boxes) > 0
+        weights[has_objects] = np.bincount(self.pair_box, shares, self.boxes)[has_objects]
+        answers = np.concatenate([self.numbers, self.sizes[:, self.box_query]])
+        _, which, equal = np.unique(answers, axis=1, return_inverse=True, return_counts=True)
+        return np.minimum(weights, 1 / equal[which.ravel()])
+
+    @property
+    def places(self) -> float:
+        """Return how many boxes about different places say as much as all boxes together."""
+        return float(self.weights.sum())
+
+    @cached_property
+    def truth_weights(self) -> Floats:
+        """Return (t,) how much each object says, as :attr:`weights`."""
+        ones = np.ones(len(self.truth_query))
+        return 1 / _crowds(self.truths, self.sizes[:, self.truth_query], ones)
 
     @cached_property
     def log_sides(self) -> tuple[Floats, Floats]:
@@ -161,6 +195,25 @@ def run_arrays(queries: Sequence[AnsweredQuery]) -> RunArrays:
         log_choices=np.log(np.bincount(box, minlength=len(box_query)).clip(1)),
         step=_step(numbers),
     )
+
+
+def _crowds(truths: Floats, sizes: Floats, amounts: Floats) -> Floats:
+    """Add up the amounts of all objects at the place of each: (t,)."""
+    rounded = np.concatenate([np.round(truths, 3), sizes])
+    different, place = np.unique(rounded, axis=1, return_inverse=True)
+    place = place.ravel()
+    of_places = np.bincount(place, amounts, different.shape[1])
+    if different.shape[1] > _MOST_PLACES:
+        return of_places[place].astype(float)
+    sides = different[2:4] - different[:2]
+    reach = np.tile(np.minimum(_SAME_PLACE, _SAME_PLACE_OF_SIDE * sides), (2, 1))
+    crowds = np.empty(different.shape[1])
+    for row, there in enumerate(different.T):
+        apart = np.abs(different[:4] - there[:4, None])
+        near = (apart <= np.minimum(reach, reach[:, row, None])).all(0)
+        alike = near & (different[4:] == there[4:, None]).all(0)
+        crowds[row] = of_places[alike].sum()
+    return crowds[place]
 
 
 def _sample(queries: Sequence[AnsweredQuery]) -> Sequence[AnsweredQuery]:

@@ -163,6 +163,7 @@ class CoordinateCheck:
             "boxes": diagnosis.boxes,
             "queries": diagnosis.queries,
             "answered": diagnosis.answered,
+            "places": round(diagnosis.places, 1),
             "drift": diagnosis.drift,
             "fit": fit and _evidence(fit),
         }

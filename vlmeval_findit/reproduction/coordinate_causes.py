@@ -22,6 +22,7 @@ from ..coords import (
     PointFit,
     RunFit,
     space_row_of,
+    why_too_few,
 )
 from ..data import NOT_STATED
 from .cause_evidence import Evidence
@@ -50,7 +51,9 @@ def check_coordinates(evidence: Evidence) -> CauseLook:
     verdict = diagnosis.verdict
     fit = diagnosis.fit
     if fit is None:
-        return CauseLook(COORDINATES, "too few boxes to tell")
+        return CauseLook(
+            COORDINATES, why_too_few(diagnosis, "points" if evidence.are_points else "boxes")
+        )
     if verdict is CoordinateVerdict.NONE:
         return CauseLook(COORDINATES, "the boxes follow the objects in no convention")
     if isinstance(diagnosis, Diagnosis) and isinstance(fit, RunFit):

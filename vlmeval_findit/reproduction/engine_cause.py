@@ -256,7 +256,15 @@ def _lost_places(evidence: Evidence) -> BoxPlacement | None:
     boxes = np.array([scored.match.boxes[0] for scored in compared], float).reshape(-1, 4)
     truths = np.array([scored.query.truth.boxes[0] for scored in compared], float).reshape(-1, 4)
     placed = box_placement(boxes, truths)
-    return placed if placed.is_lost else None
+    return placed if placed.is_lost and _has_places(evidence) else None
+
+
+def _has_places(evidence: Evidence) -> bool:
+    """Return whether boxes are about places that differ, and not one box again and again."""
+    try:
+        return evidence.diagnosis.places >= FEWEST_BOXES
+    except NotBoxesError:
+        return True
 
 
 def _follow_nothing(evidence: Evidence) -> bool:
