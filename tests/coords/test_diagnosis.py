@@ -122,7 +122,7 @@ def test_a_declared_space_with_settings_is_a_hypothesis() -> None:
     declared = Convention(space_row_of(space), ORDERS["xyxy"])
     names = [each.name for each in conventions(declared)]
     assert declared.name in names
-    assert len(names) == len(set(names)) == 544 + 5
+    assert len(names) == len(set(names)) == 554 + 5
 
 
 # --- corners, sides and squares -------------------------------------------------------------------

@@ -66,8 +66,8 @@ class Deployment:
         answers = run(rng, PROFILES["referring"], convention("grid1000/xyxy"), habit, queries)
         is_wrong = np.random.default_rng(4).random(queries) < wrong
         return [
-            each._replace(numbers=[[0, 0, 9, 9]]) if miss else each
-            for each, miss in zip(answers, is_wrong, strict=True)
+            each._replace(numbers=[[at, 0, at + 9, 9]]) if miss else each
+            for at, (each, miss) in enumerate(zip(answers, is_wrong, strict=True))
         ]
 
     def attempt(self, *conditions: ConditionSet, told: Conditions = TOLD) -> Attempt:

@@ -268,6 +268,8 @@ def _verdict(check: CoordinateCheck) -> str:
     share = f"{100 * second.share:.0f} % of the answers are {second.convention.description}"
     other = f"answered {with_f1(fit.best)}; {agree}: the run's convention is wrong"
     unlisted = f"the answers follow {near}, scaled or moved: no convention known"
+    if diagnosis.resize is not None:
+        unlisted = f"the answers are {diagnosis.resize.words}: no convention known"
     sentences = {
         CoordinateVerdict.OTHER: other,
         CoordinateVerdict.UNLISTED: unlisted,

@@ -189,6 +189,8 @@ def _verdict(report: ProbeReport) -> str:
         share=100 * second.share,
         second=second.convention.description,
     )
+    if diagnosis.resize is not None:
+        text = f"{diagnosis.resize.words}: no convention known"
     return f"{declared}; the answers are {text}"
 
 

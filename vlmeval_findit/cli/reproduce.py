@@ -84,6 +84,7 @@ from .reproduce_report import (
     print_further_calls,
     print_judgement,
     print_setup,
+    print_unexplained,
 )
 from .sweep import results_of
 from .who_answers import budget_for, deployments_for
@@ -312,6 +313,9 @@ def _reproduce(setup: Setup, experiments: Experiments) -> Reproduction | None:
             raise
         # The verdict stands without the looks that are left.
         print_note("the next look asks pictures and was not finished: run again to go on")
+    else:
+        if judgement.verdict is FigureVerdict.LOWER:
+            print_unexplained(checked)
     return Reproduction(attempt, judgement, checked)
 
 

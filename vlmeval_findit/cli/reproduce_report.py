@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, zip_longest
 from math import ceil
 from pathlib import Path
@@ -179,9 +179,26 @@ def print_checked(checked: CauseLook) -> None:
         return
     lines = [f"{checked.name}: {cause.finding}"]
     words = "a CAUSE" if cause.sure else "perhaps a cause"
+    if cause.part:
+        words = "explains a part"
     if cause.explains is not None:
         words += f": without it the value would be {cause.explains:.1f}"
     _print([*lines, f"  {words}", f"  {cause.advice}"])
+
+
+def print_unexplained(looks: Sequence[CauseLook]) -> None:
+    """Say that no cause was found, or no sure one, and what tells next."""
+    causes = [look.cause for look in looks if look.cause is not None]
+    if any(cause.sure for cause in causes):
+        return
+    found = "No cause was found." if not causes else "No cause is sure."
+    _print(
+        [
+            "",
+            f"{found} What tells next: the same pictures (the same --seed and --limit) asked of "
+            "this model on this machine or with --serve vllm, and --against the file below",
+        ]
+    )
 
 
 def print_badge(stored: StoredReproduction, path: Path) -> None:

@@ -53,6 +53,13 @@ from .likelihood import (
     fit_distortion as fit_distortion,
 )
 
+from .free_resize import (
+    ResizeFit as ResizeFit,
+    fit_resize as fit_resize,
+    mean_iou as mean_iou,
+    least_gain as least_gain,
+)
+
 from .point_check import (
     X_FIRST as X_FIRST,
     Y_FIRST as Y_FIRST,

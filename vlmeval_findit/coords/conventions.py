@@ -318,6 +318,7 @@ _TURNS = [
     ("rot90ccw", "turned anticlockwise", ((False, True), True)),
     ("rot180", "turned by 180 degrees", ((True, True), False)),
     ("flipy", "counted from the bottom", ((False, True), False)),
+    ("flipx", "mirrored left to right", ((True, False), False)),
 ]
 
 # Units of one side; an entry may have another for each side
@@ -421,7 +422,7 @@ def conventions(first: Convention | None = None) -> list[Convention]:
     """List usual orders of all spaces, rare orders of common ones, and ``first`` (declared).
 
     >>> len(conventions()), conventions()[0].name
-    (544, 'grid1000/xyxy')
+    (554, 'grid1000/xyxy')
     """
     result = [Convention(row, order) for row in _ROWS for order in USUAL_ORDERS]
     result += [Convention(row, order) for row in _COMMON for order in RARE_ORDERS]

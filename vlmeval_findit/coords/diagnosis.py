@@ -14,6 +14,7 @@ import numpy as np
 
 from ..core import counted
 from .conventions import Convention, Distortion, Floats, conventions
+from .free_resize import ResizeFit, better_resize
 from .likelihood import (
     SHIFT,
     ConventionFit,
@@ -44,7 +45,7 @@ DECLARED = 3.0
 # and 150 of blind models; in brackets the most that a run without the fault reached. Nats are sums
 # over the run, standard errors are over images.
 
-# Nats for another convention (choosing among 544 costs 6)
+# Nats for another convention (choosing among 554 costs 6)
 DECIDES = 15.0
 # Standard errors for another convention, in nats and in IoU
 STEADY = 2.0
@@ -153,6 +154,7 @@ class Diagnosis:
     places: float  # different places that say as much as all boxes
     fit: RunFit | None = None  # None: too few boxes
     drift: bool = False  # the frame is slightly off
+    resize: ResizeFit | None = None  # Explains the run better than rows and distortions
 
 
 class Thresholds(NamedTuple):
@@ -199,7 +201,22 @@ def diagnose(
         return Diagnosis(CoordinateVerdict.TOO_FEW, declared, *counts)
     fit = _fit_run(arrays, declared, thresholds)
     verdict, drift = decide_verdict(fit, declared, arrays.places)
+    resize = _resize(arrays, declared, fit, verdict)
+    if resize is not None:
+        return Diagnosis(CoordinateVerdict.UNLISTED, declared, *counts, fit, resize=resize)
     return Diagnosis(verdict, declared, *counts, fit, drift)
+
+
+def _resize(
+    arrays: RunArrays, declared: Convention, fit: RunFit, verdict: CoordinateVerdict
+) -> ResizeFit | None:
+    """Return a resize that explains an alarm better: one fault, where several seem to fit."""
+    if not verdict.alarms:
+        return None
+    distorted = fit_convention(arrays, fit.unlisted.convention, fit.unlisted.distortion)
+    listed = [fit_convention(arrays, fit.best), distorted]
+    second = fit.second.convention if verdict is CoordinateVerdict.MIXED else None
+    return better_resize(arrays, [declared.order, fit.best.order], listed, second)
 
 
 def _fit_run(arrays: RunArrays, declared: Convention, thresholds: Thresholds) -> RunFit:

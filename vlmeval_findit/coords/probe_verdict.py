@@ -188,12 +188,27 @@ def find_other_format(variant: FindItVariant, replies: Sequence[Reply]) -> Other
 
 
 def _formats(variant: FindItVariant) -> Iterator[FindItVariant]:
+    # Eight numbers are never four in another order.
+    for representation in dict.fromkeys((variant.representation, "all")):
+        for output, key, structure in _syntaxes(representation):
+            asked = replace(
+                variant,
+                representation=representation,
+                output=output,
+                key=key,
+                structure=structure,
+                decoding=None,
+            )
+            if format_problem(asked) is None:
+                yield asked
+
+
+def _syntaxes(representation: str) -> Iterator[tuple[str, str, str]]:
+    """Yield output, key and structure of the formats of a representation."""
     for output in OUTPUTS:
-        for key in JSON_KEYS if output == "json" else [default_key(variant.representation)]:
+        for key in JSON_KEYS if output == "json" else [default_key(representation)]:
             for structure in STRUCTURES if output == "json" else STRUCTURES[:1]:
-                asked = replace(variant, output=output, key=key, structure=structure, decoding=None)
-                if format_problem(asked) is None:
-                    yield asked
+                yield output, key, structure
 
 
 def _readable(variant: FindItVariant, replies: Sequence[str]) -> int:

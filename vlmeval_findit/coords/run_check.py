@@ -165,6 +165,7 @@ class CoordinateCheck:
             "answered": diagnosis.answered,
             "places": round(diagnosis.places, 1),
             "drift": diagnosis.drift,
+            "resize": diagnosis.resize.words if diagnosis.resize is not None else None,
             "fit": fit and _evidence(fit),
         }
 

@@ -146,6 +146,8 @@ def warning_line(diagnosis: Diagnosis) -> str | None:
     if verdict is CoordinateVerdict.OTHER:
         agree = f"{fit.agree} of {diagnosis.answered} agree"
         instead = f"the answers follow {fit.best.description} ({agree})"
+    elif diagnosis.resize is not None:
+        instead = f"the answers follow {diagnosis.resize.words}"
     elif verdict is CoordinateVerdict.MIXED:
         share = f"{100 * fit.second.share:.0f} %"
         instead = f"{share} of the answers follow {fit.second.convention.description}"

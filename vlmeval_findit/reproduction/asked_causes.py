@@ -17,7 +17,7 @@ from ..models import ORIGINAL_TILES, TOKEN_LIMITS, Bounds, bounds_in_request
 from ..statistics import Difference, paired_difference
 from .cause_evidence import Evidence, capitalised
 from .figure_metric import ReadReplies, estimate_figure, figure_metric, read_predictions
-from .reproduction_records import Attempt, Cause, CauseLook, Setup
+from .reproduction_records import Attempt, CauseLook, Setup
 
 # Asks another setup about the first pictures of its sample, so many of each dataset
 Ask = Callable[[Setup, int], Attempt]
@@ -155,7 +155,9 @@ def _compare(evidence: Evidence, ask: Ask, name: str, asked: Asked) -> CauseLook
         result += ", which may be chance"
     if not is_cause:
         return CauseLook(name, result)
-    cause = Cause(name, capitalised(result), value, asked.advice, sure=not by_chance)
+    cause = evidence.cause(
+        name, capitalised(result), value, asked.advice, stated=not by_chance, may_be=by_chance
+    )
     return CauseLook(name, "another one than published", cause)
 
 

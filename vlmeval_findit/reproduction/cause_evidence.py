@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain
 
@@ -14,6 +14,7 @@ from ..coords import (
     Diagnosis,
     NotBoxesError,
     PointDiagnosis,
+    RunArrays,
     RunReplies,
     diagnose,
     diagnose_points,
@@ -22,13 +23,14 @@ from ..coords import (
 )
 from ..data import PublishedFigure
 from ..models import ModelRow, find_model
-from .figure_metric import ReadReplies, figure_value, read_in, read_predictions
-from .reproduction_records import Attempt, ConditionAgreement, ConditionSet, FigureJudgement
+from .figure_metric import ReadReplies, figure_value, read_in, read_predictions, row_shares
+from .reproduction_records import Attempt, Cause, ConditionAgreement, ConditionSet, FigureJudgement
 
 # A fault is a cause if the figure without it is nearer by this share of what is missing.
 _MATTERS = 0.25
 # Points that lost replies cost where nothing else is wrong; next to a worse fault they gain less.
 _COSTS = 5.0
+_LEAST_GAIN = 0.5  # Points; what gains less explains nothing
 
 
 @dataclass(frozen=True)
@@ -58,6 +60,39 @@ class Evidence:
     def costs_much(self, rows: int) -> bool:
         """Return whether so many rows that are lost would cost a good part of the figure alone."""
         return self.judgement.published * rows / self.attempt.queries >= _COSTS
+
+    def cause(
+        self,
+        name: str,
+        finding: str,
+        value: float | None,
+        advice: str,
+        *,
+        stated: bool = False,
+        may_be: bool = False,
+    ) -> Cause:
+        """Make a cause, as sure as its value is.
+
+        Args:
+            name: a row of the table of causes.
+            finding: one sentence.
+            value: the figure in percent without this fault; None: it cannot be computed.
+            advice: what to type or change.
+            stated: replies or the server state the fault outright. It is then sure, unless the
+                value without it is no nearer.
+            may_be: the value is the best that can be hoped for, and proves nothing.
+        """
+        gains = self.gain(value) >= _LEAST_GAIN
+        agrees = self.closes(self.gain(value)) and gains and not may_be
+        is_stated = stated and (value is None or self.matters(value))
+        return Cause(
+            name=name,
+            finding=finding,
+            explains=value if gains else None,
+            advice=advice,
+            sure=agrees or is_stated,
+            part=gains and not agrees and not may_be,
+        )
 
     def closes(self, gain: float) -> bool:
         """Return whether so many points more would agree with the figure."""
@@ -107,6 +142,27 @@ class Evidence:
         """Yield the replies to all datasets."""
         return chain.from_iterable(each.scored for each in self.replies)
 
+    @cached_property
+    def shares(self) -> Sequence[float]:
+        """The metric of each reply of :attr:`scored`, 0 to 1."""
+        shares = []
+        for each in self.replies:
+            rows = row_shares(self.figure, each)
+            shares += [rows[scored.query.index].share for scored in each.scored]
+        return shares
+
+    def without(self, is_left_out: Callable[[ScoredReply], bool]) -> float | None:
+        """Return the figure's metric over the other replies; None if a dataset has none."""
+        return self.value_of(
+            [
+                replace(each, scored=[one for one in each.scored if not is_left_out(one)])
+                for each in self.replies
+            ]
+        )
+
+    def count_of_all(self, number: int) -> str:
+        return f"{number:,} of {self.attempt.queries:,}"
+
     @property
     def are_points(self) -> bool:
         """Return whether answers are points."""
@@ -140,10 +196,14 @@ class Evidence:
     def diagnosis(self) -> Diagnosis | PointDiagnosis:
         """Which convention the replies follow; raises as :attr:`runs`."""
         declared = self.runs[0].declared
-        arrays = run_arrays(list(chain.from_iterable(run.queries for run in self.runs)))
         if self.runs[0].are_points:
-            return diagnose_points(arrays, declared)
-        return diagnose(arrays, declared)
+            return diagnose_points(self.arrays, declared)
+        return diagnose(self.arrays, declared)
+
+    @cached_property
+    def arrays(self) -> RunArrays:
+        """The replies as arrays; raises as :attr:`runs`."""
+        return run_arrays(list(chain.from_iterable(run.queries for run in self.runs)))
 
     def replies_in(self, convention: Convention) -> Sequence[ReadReplies]:
         """Return the same replies, read in another convention."""

@@ -12,8 +12,10 @@ from ..models import may_be_same_model
 from ..scoring import answered_note_of
 from .cause_evidence import Evidence
 from .reproduction_records import Attempt, Cause, CauseLook
+from .stated_causes import loss_by_answerer
 
 CHECKPOINT = "checkpoint"
+_ASK_ONE = "Ask one model at one server: see which model a gateway falls back to"
 
 # Fewer bits than 16, in the names of checkpoints and files
 _QUANTISED = re.compile(
@@ -24,15 +26,19 @@ _QUANTISED = re.compile(
 
 
 def check_checkpoint(evidence: Evidence) -> CauseLook:
-    """Look whether the published model answers."""
+    """Look whether the published model answers, and one deployment of it."""
     published = evidence.figure.model
     loaded = _loaded(evidence.attempt)
     finding = another_model(evidence.attempt)
     others = _others_that_answer(evidence.attempt)
+    loss = loss_by_answerer(evidence)
+    if loss is not None:
+        words, value = loss
+        finding = f"{finding}. {words}" if finding else words
+        cause = evidence.cause(CHECKPOINT, finding, value, _ASK_ONE)
+        return CauseLook(CHECKPOINT, others or "several answer", cause)
     if others is not None:
-        return _possible_cause(
-            others, finding, "Ask one model: see which model a gateway falls back to"
-        )
+        return _possible_cause(others, finding, _ASK_ONE)
     if finding:
         return _possible_cause(
             loaded, finding, f"Serve {published}, or compare with a figure of {loaded}"

@@ -10,6 +10,8 @@ import shlex
 from collections.abc import Sequence
 from dataclasses import replace
 
+import numpy as np
+
 from ..benchmarks.findit import FindItVariant, format_problem
 from ..boxes import REPRESENTATIONS, SPACE_KINDS, Space
 from ..coords import (
@@ -21,13 +23,16 @@ from ..coords import (
     NotBoxesError,
     PointFit,
     RunFit,
+    fit_resize,
+    least_gain,
+    mean_iou,
     space_row_of,
     why_too_few,
 )
 from ..data import NOT_STATED
 from .cause_evidence import Evidence
-from .figure_metric import row_shares
-from .reproduction_records import Cause, CauseLook, ConditionAgreement
+from .figure_metric import ReadReplies, row_shares
+from .reproduction_records import CauseLook, ConditionAgreement
 
 COORDINATES = "coordinates"
 SPACE = "space"
@@ -56,17 +61,33 @@ def check_coordinates(evidence: Evidence) -> CauseLook:
         )
     if verdict is CoordinateVerdict.NONE:
         return CauseLook(COORDINATES, "the boxes follow the objects in no convention")
-    if isinstance(diagnosis, Diagnosis) and isinstance(fit, RunFit):
-        if verdict is CoordinateVerdict.UNLISTED or diagnosis.drift:
-            return _scaled_or_moved(evidence, fit)
-        if verdict is CoordinateVerdict.MIXED:
-            return _two_conventions(evidence, fit)
-    if verdict is CoordinateVerdict.FITS:
+    if verdict is CoordinateVerdict.FITS and not getattr(diagnosis, "drift", False):
         return CauseLook(COORDINATES, f"replies are {declared.description}, as declared")
-    return _other_convention(evidence, fit, is_sure=verdict is CoordinateVerdict.OTHER)
+    look = _in_one_convention(evidence, fit, is_sure=verdict is CoordinateVerdict.OTHER)
+    if isinstance(fit, RunFit):
+        if verdict is CoordinateVerdict.UNLISTED or getattr(diagnosis, "drift", False):
+            look = _scaled_or_moved(evidence, fit)
+        elif verdict is CoordinateVerdict.MIXED:
+            look = _two_conventions(evidence, fit)
+        return _better(_resized(evidence, fit), look)
+    return look
 
 
-def _other_convention(evidence: Evidence, fit: RunFit | PointFit, is_sure: bool) -> CauseLook:
+# Points by which two conventions, of which the better counts for each reply, may be ahead of one
+_EITHER_GAINS = 3.0
+
+
+def _better(one: CauseLook | None, other: CauseLook) -> CauseLook:
+    """Return the look at one resize, unless the other look explains clearly more."""
+    if one is None or one.cause is None:
+        return other
+    if other.cause is None or other.cause.explains is None or one.cause.explains is None:
+        return one
+    is_ahead = other.cause.explains > one.cause.explains + _EITHER_GAINS
+    return other if is_ahead else one
+
+
+def _in_one_convention(evidence: Evidence, fit: RunFit | PointFit, is_sure: bool) -> CauseLook:
     """Look at what the figure would be in the convention that fits best."""
     other = _best_named(evidence, fit)
     declared = evidence.runs[0].declared
@@ -76,14 +97,42 @@ def _other_convention(evidence: Evidence, fit: RunFit | PointFit, is_sure: bool)
     if not (evidence.matters(value) if is_sure else evidence.matters(value, _EXPLAINS_MUCH)):
         return CauseLook(COORDINATES, _EXPLAINS_NOTHING)
     theirs, read_as = _words_of_both(other, declared)
-    cause = Cause(
+    cause = evidence.cause(
         COORDINATES,
         f"The replies are {theirs}, and are read as {read_as}",
         value,
         _advice(evidence, other),
-        sure=is_sure,
+        may_be=not is_sure,
     )
     return CauseLook(COORDINATES, "another convention fits", cause)
+
+
+# --- a resize whose rule or number no convention has ----------------------------------------------
+
+
+def _resized(evidence: Evidence, fit: RunFit) -> CauseLook | None:
+    """Look whether each size of pictures has one scale of its own; None if that explains nothing.
+
+    A resize is one fault of one deployment, however many conventions some of its sizes fit.
+    """
+    diagnosis = evidence.diagnosis
+    found = diagnosis.resize if isinstance(diagnosis, Diagnosis) else None
+    if found is None:
+        found = fit_resize(evidence.arrays, fit.best.order)
+        listed = mean_iou(evidence.arrays, fit.best)
+        if found is None or found.iou < listed + least_gain(evidence.arrays, found):
+            return None
+    value = evidence.value_of(evidence.replies_in(found.convention))
+    if not evidence.matters(value, _EXPLAINS_MUCH):
+        return None
+    cause = evidence.cause(
+        COORDINATES,
+        f"The replies are {found.words}, {found.convention.order.name}: one resize of all pictures",
+        value,
+        "Send pictures as they are: something resizes, crops or pads them before the model, and "
+        f"the replies are not scaled back. To see how, type: {_probe_command(evidence)}",
+    )
+    return CauseLook(COORDINATES, "each size of pictures has a scale of its own", cause)
 
 
 def _words_of_both(other: Convention, declared: Convention) -> tuple[str, str]:
@@ -194,7 +243,24 @@ def _two_conventions(evidence: Evidence, fit: RunFit) -> CauseLook:
     value = _value_in_either(evidence, [first, second])
     if not evidence.matters(value):
         return CauseLook(COORDINATES, _EXPLAINS_NOTHING)
-    cause = Cause(
+    for one in (first, second):
+        alone = evidence.value_of(evidence.replies_in(one))
+        is_enough = alone is not None and value is not None and alone >= value - _EITHER_GAINS
+        if one.name != declared.name and is_enough and evidence.matters(alone):
+            return _named_alone(evidence, one, alone)
+    by_size = _split_by_picture(evidence, first, second)
+    if by_size:
+        cause = evidence.cause(
+            COORDINATES,
+            f"{finding}, by the {by_size} of the picture: one deployment that treats some "
+            "pictures otherwise",
+            value,
+            "Send pictures as they are: something turns, crops, pads or resizes some of them. To "
+            f"see it, type: {_probe_command(evidence)}",
+            may_be=True,
+        )
+        return CauseLook(COORDINATES, "two conventions fit, by the picture", cause)
+    cause = evidence.cause(
         COORDINATES,
         finding,
         value,
@@ -202,6 +268,53 @@ def _two_conventions(evidence: Evidence, fit: RunFit) -> CauseLook:
         f"coordinates are wanted. To see it, type: {_probe_command(evidence)}",
     )
     return CauseLook(COORDINATES, "two conventions fit", cause)
+
+
+def _named_alone(evidence: Evidence, one: Convention, value: float | None) -> CauseLook:
+    declared = evidence.runs[0].declared
+    theirs, read_as = _words_of_both(one, declared)
+    cause = evidence.cause(
+        COORDINATES,
+        f"The replies are {theirs}, and are read as {read_as}",
+        value,
+        _advice(evidence, one),
+    )
+    return CauseLook(COORDINATES, "another convention fits", cause)
+
+
+_SPLIT = 0.6  # Of what tells two conventions apart is told by the picture
+
+
+def _split_by_picture(evidence: Evidence, first: Convention, second: Convention) -> str:
+    """Say by what of the picture replies are in one convention or the other; "" if by nothing.
+
+    Replies that fit in only one of both count.
+    """
+    in_first = [share for each in evidence.replies_in(first) for share in _shares(evidence, each)]
+    in_second = [share for each in evidence.replies_in(second) for share in _shares(evidence, each)]
+    told = [
+        (scored, right)
+        for scored, left, right in zip(evidence.scored, in_first, in_second, strict=True)
+        if left != right
+    ]
+    for name, of in (
+        ("shape", lambda scored: scored.query.width > scored.query.height),
+        ("size", lambda scored: (scored.query.width, scored.query.height)),
+    ):
+        groups: dict[object, list[float]] = {}
+        for scored, right in told:
+            groups.setdefault(of(scored), []).append(right)
+        every = [right for _, right in told]
+        usual = sum((right - np.mean(every)) ** 2 for right in every)
+        within = sum((right - np.mean(group)) ** 2 for group in groups.values() for right in group)
+        if len(groups) > 1 and usual > 0 and within <= (1 - _SPLIT) * usual:
+            return name
+    return ""
+
+
+def _shares(evidence: Evidence, replies: ReadReplies) -> list[float]:
+    rows = row_shares(evidence.figure, replies)
+    return [rows[scored.query.index].share for scored in replies.scored]
 
 
 def _value_in_either(evidence: Evidence, both: Sequence[Convention]) -> float | None:
@@ -229,16 +342,16 @@ def _scaled_or_moved(evidence: Evidence, fit: RunFit) -> CauseLook:
     finding = f"The boxes are {_distortion_words(unlisted.distortion)} ({base.description})"
     explains_it = evidence.matters(value)
     if is_habit:
-        explains_it = evidence.closes(evidence.gain(value))
+        explains_it = explains_it and evidence.closes(evidence.gain(value))
     if not explains_it:
         return CauseLook(COORDINATES, _EXPLAINS_NOTHING)
-    cause = Cause(
+    cause = evidence.cause(
         COORDINATES,
         finding,
         value,
         "Send pictures as they are: something crops, pads or resizes them before the model, "
         f"or rescales its replies. To see how, type: {_probe_command(evidence)}",
-        sure=not is_habit or unlisted.distortion.scale.min() < _HABITS,
+        may_be=is_habit and unlisted.distortion.scale.min() >= _HABITS,
     )
     return CauseLook(COORDINATES, "scaled or moved", cause)
 
@@ -280,7 +393,7 @@ def check_space(evidence: Evidence) -> CauseLook:
     if not evidence.matters(value):
         return CauseLook(SPACE, result)
     advice = "Type the same command without --space"
-    cause = Cause(SPACE, f"The replies are {result}", value, advice)
+    cause = evidence.cause(SPACE, f"The replies are {result}", value, advice, stated=True)
     return CauseLook(SPACE, "another one than published", cause)
 
 

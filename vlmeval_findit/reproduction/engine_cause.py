@@ -296,7 +296,7 @@ def _positions_lost(
         finding = f"{finding}. {here}: {fault.lost} ({fault.sources[0]})"
         advice = capitalised(fault.do)
     is_known = any(fault.is_in(here) for fault in faults)
-    cause = Cause(ENGINE, finding, value, advice, sure=is_known)
+    cause = evidence.cause(ENGINE, finding, value, advice, may_be=not is_known)
     return CauseLook(ENGINE, result, cause)
 
 

@@ -24,7 +24,7 @@ Floats = NDArray[np.float64]
 
 SIZES = "picture sizes"
 FEWEST = 10  # Replies with sizes or tokens
-_FEWEST_TOKENS = 16  # Of a picture; some programs count those of words only
+FEWEST_TOKENS = 16  # Of a picture; some programs count those of words only
 
 
 def check_picture_sizes(evidence: Evidence) -> CauseLook:
@@ -36,7 +36,7 @@ def check_picture_sizes(evidence: Evidence) -> CauseLook:
     counted = [scored for scored in replies if scored.reply.recorded.tokens.get("prompt")]
     if len(counted) < FEWEST:
         return CauseLook(SIZES, "neither sizes nor tokens of prompts are recorded")
-    if np.median(_counted(counted) - _word_tokens(evidence, counted)) < _FEWEST_TOKENS:
+    if np.median(counted_tokens(counted) - word_tokens(evidence, counted)) < FEWEST_TOKENS:
         return CauseLook(SIZES, "the server counts no tokens of pictures")
     local = evidence.row.local if evidence.row is not None else None
     if local is not None and issubclass(local.layout, Tiles):
@@ -163,8 +163,8 @@ def _check_visual_tokens(
     told = told_values(evidence.figure.conditions.bounds)
     replies = replies[:_MOST_REPLIES]
     expected = _expected_tokens(told, replies, side)
-    counted = _counted(replies)
-    words = _word_tokens(evidence, replies)
+    counted = counted_tokens(replies)
+    words = word_tokens(evidence, replies)
     shown = shown_tokens(counted, words, expected)
     here = float(np.median(counted - words))
     usual = float(np.median(expected))
@@ -199,11 +199,12 @@ def _expected_tokens(told: Mapping[str, int], replies: Sequence[ScoredReply], si
     return np.array([width * height / side**2 for width, height in sizes])
 
 
-def _counted(replies: Sequence[ScoredReply]) -> Floats:
+def counted_tokens(replies: Sequence[ScoredReply]) -> Floats:
+    """Return (n,) tokens of whole prompts, as a server counts them."""
     return np.array([scored.reply.recorded.tokens["prompt"] for scored in replies], float)
 
 
-def _word_tokens(evidence: Evidence, replies: Sequence[ScoredReply]) -> Floats:
+def word_tokens(evidence: Evidence, replies: Sequence[ScoredReply]) -> Floats:
     """Guess how many tokens of each prompt are words."""
     setup = evidence.attempt.setup
     variant = setup.variants[0]
@@ -259,7 +260,7 @@ def tiles_of(size: Size, most: int) -> int:
 
 
 def _check_tiles(evidence: Evidence, replies: Sequence[ScoredReply]) -> CauseLook:
-    tiles = (_counted(replies) - _word_tokens(evidence, replies)) / _TILE_TOKENS
+    tiles = (counted_tokens(replies) - word_tokens(evidence, replies)) / _TILE_TOKENS
     sizes = [_sent(scored) for scored in replies]
 
     def error(most: int) -> float:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from ..benchmarks.findit import FindItVariant, ScoredReply
@@ -12,6 +12,7 @@ from ..coords import find_other_format
 from ..core import counted
 from ..data import NOT_STATED
 from ..protocol import Reply
+from .boxless_replies import check_boxless, example_of, look_at_replies
 from .cause_evidence import Evidence
 from .figure_metric import ReadReplies, read_predictions
 from .reproduction_records import Cause, CauseLook
@@ -32,19 +33,6 @@ def _is_unreadable(scored: ScoredReply) -> bool:
     return has_answer and scored.reading.reason is not None
 
 
-def _leaving_out(
-    evidence: Evidence, is_left_out: Callable[[ScoredReply], bool]
-) -> Sequence[ReadReplies]:
-    return [
-        replace(each, scored=[scored for scored in each.scored if not is_left_out(scored)])
-        for each in evidence.replies
-    ]
-
-
-def _count_of_all(number: int, evidence: Evidence) -> str:
-    return f"{number:,} of {evidence.attempt.queries:,}"
-
-
 # --- failed calls ---------------------------------------------------------------------------------
 
 
@@ -53,15 +41,16 @@ def check_failed_calls(evidence: Evidence) -> CauseLook:
     failed = evidence.attempt.failed
     if not failed:
         return CauseLook("failed calls", "none")
-    result = _count_of_all(failed, evidence)
-    value = evidence.value_of(_leaving_out(evidence, lambda scored: scored.reply.failed))
+    result = evidence.count_of_all(failed)
+    value = evidence.without(lambda scored: scored.reply.failed)
     cause = None
     if value is None or evidence.matters(value) or evidence.costs_much(failed):
-        cause = Cause(
+        cause = evidence.cause(
             "failed calls",
             f"{result} calls failed, and count as misses",
             value,
             "Type the same command again: only these calls are made again",
+            stated=True,
         )
     return CauseLook("failed calls", result, cause)
 
@@ -81,20 +70,28 @@ def check_format(evidence: Evidence) -> CauseLook:
     is_any_cut = any(_is_cut(scored) for scored in evidence.scored)
     which = "all answers that are whole" if is_any_cut else "all answers"
     result = f"{which} are readable{_and_boxless(boxless)}"
-    cause = None
-    if unreadable:
-        part = _count_of_all(len(unreadable), evidence)
-        result = f"{part} not readable{_and_boxless(boxless)}"
-        value = evidence.value_of([_read_leniently(each) for each in evidence.replies])
-        boxes = sum(_has_lenient_box(scored) for scored in unreadable)
-        if evidence.matters(value) or evidence.costs_much(boxes):
-            cause = Cause(
-                "format",
-                f"{part} replies are not in the format asked for: {_reasons(unreadable)}",
-                value,
-                _format_advice(evidence, len(unreadable)),
-            )
-    return CauseLook("format", result, cause or _without_boxes(evidence))
+    if not unreadable:
+        return CauseLook("format", result, check_boxless(evidence, _silent(evidence)))
+    part = evidence.count_of_all(len(unreadable))
+    result = f"{part} not readable{_and_boxless(boxless)}"
+    value = evidence.value_of([_read_leniently(each) for each in evidence.replies])
+    without_boxes = check_boxless(evidence, _silent(evidence))
+    explains_less = without_boxes is None or without_boxes.explains is None
+    boxes = sum(_has_lenient_box(scored) for scored in unreadable)
+    if not evidence.matters(value) and not (evidence.costs_much(boxes) and explains_less):
+        return CauseLook("format", result, without_boxes)
+    cause = evidence.cause(
+        "format",
+        f"{part} replies are not in the format asked for: {_reasons(unreadable)}; for example "
+        f"{example_of(unreadable[0])}",
+        value,
+        _format_advice(evidence, len(unreadable)),
+    )
+    return CauseLook("format", result, cause)
+
+
+def _silent(evidence: Evidence) -> list[ScoredReply]:
+    return [scored for scored in evidence.scored if _is_silent(scored)]
 
 
 def _reasons(unreadable: Sequence[ScoredReply]) -> str:
@@ -132,9 +129,9 @@ def _answers_in_thoughts(evidence: Evidence) -> Cause | None:
     value = evidence.value_of(read)
     if not evidence.matters(value):
         return None
-    return Cause(
+    return evidence.cause(
         "format",
-        f"{_count_of_all(swapped, evidence)} replies are empty, and their thoughts are the answers",
+        f"{evidence.count_of_all(swapped)} replies are empty, and their thoughts are the answers",
         value,
         "Start the server without its reasoning parser, or with that of this model (vllm, sglang: "
         "--reasoning-parser)",
@@ -151,22 +148,6 @@ def _thought_as_text(reply: Reply) -> Reply:
         return reply
     recorded = replace(reply.recorded, thought="")
     return replace(reply, text=reply.recorded.thought, recorded=recorded)
-
-
-def _without_boxes(evidence: Evidence) -> Cause | None:
-    """Return a possible cause where so many answers have no box that the others explain a lot."""
-    silent = sum(_is_silent(scored) for scored in evidence.scored)
-    value = evidence.value_of(_leaving_out(evidence, _is_silent))
-    if not silent or not (value is None or evidence.matters(value, _EXPLAINS_MUCH)):
-        return None
-    return Cause(
-        "format",
-        f"{_count_of_all(silent, evidence)} replies have no box, in any reading",
-        value,
-        f"{_look_at_replies(evidence)} Perhaps no picture is shown: python "
-        "run_findit.py probe tells",
-        sure=False,
-    )
 
 
 def _is_silent(scored: ScoredReply) -> bool:
@@ -190,13 +171,7 @@ def _format_advice(evidence: Evidence, unreadable: int) -> str:
     other = find_other_format(variant, replies) if isinstance(variant, FindItVariant) else None
     if other is not None and other.count >= unreadable / 2 and not setup.prompts:
         return f"Type the same command with --format {other.variant.format}"
-    return _look_at_replies(evidence)
-
-
-def _look_at_replies(evidence: Evidence) -> str:
-    path = evidence.attempt.predictions[0].path
-    where = f" in {path}" if path is not None else ""
-    return f"Look at these replies{where}: is it the published checkpoint, with its chat template?"
+    return look_at_replies(evidence)
 
 
 # --- truncated replies ----------------------------------------------------------------------------
@@ -207,16 +182,22 @@ def check_truncation(evidence: Evidence) -> CauseLook:
     cut = [scored for scored in evidence.scored if not scored.reply.failed and _is_cut(scored)]
     if not cut:
         return CauseLook("truncation", "no reply was cut off")
-    result = f"{_count_of_all(len(cut), evidence)} cut off"
-    value = evidence.value_of(_leaving_out(evidence, _is_cut))
+    said = sum(scored.reply.cut for scored in cut)
+    result = f"{evidence.count_of_all(len(cut))} cut off"
+    value = evidence.without(_is_cut)
     if not (value is None or evidence.matters(value) or evidence.costs_much(len(cut))):
         return CauseLook("truncation", result)
     thinking = sum(scored.reply.ends_in_thought for scored in cut)
-    finding = f"{_count_of_all(len(cut), evidence)} replies were cut off at their limit of tokens"
+    finding = f"{evidence.count_of_all(len(cut))} replies were cut off at their limit of tokens"
+    if not said:
+        finding = (
+            f"{evidence.count_of_all(len(cut))} replies end before their box does, as "
+            f"{example_of(cut[0])}"
+        )
     if thinking:
         finding += f", {thinking:,} of them while thinking"
-    cause = Cause("truncation", finding, value, _limit_advice(evidence, bool(thinking)))
-    return CauseLook("truncation", result, cause)
+    advice = _limit_advice(evidence, bool(thinking))
+    cause = evidence.cause("truncation", finding, value, advice, stated=True)
     return CauseLook("truncation", result, cause)
 
 
@@ -246,7 +227,7 @@ def check_several_boxes(evidence: Evidence) -> CauseLook:
     several = sum(len(scored.match.boxes) > 1 for scored in evidence.scored)
     if not several:
         return CauseLook("several boxes", "no reply has several")
-    result = f"{_count_of_all(several, evidence)} replies have several boxes"
+    result = f"{evidence.count_of_all(several)} replies have several boxes"
     best = [
         replace(each, scored=[_best_box_first(scored) for scored in each.scored])
         for each in evidence.replies
@@ -254,12 +235,12 @@ def check_several_boxes(evidence: Evidence) -> CauseLook:
     value = evidence.value_of(best)
     cause = None
     if evidence.matters(value, _EXPLAINS_MUCH):
-        cause = Cause(
+        cause = evidence.cause(
             "several boxes",
             f"{result}, of which the first counts, and often another fits",
             value,
             _one_box_advice(evidence),
-            sure=False,
+            may_be=True,
         )
     return CauseLook("several boxes", result, cause)
 

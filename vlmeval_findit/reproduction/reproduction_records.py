@@ -122,7 +122,9 @@ class Cause:
     finding: str  # One sentence
     explains: float | None  # The value in percent without this fault; None: cannot be computed
     advice: str  # What to type or change
-    sure: bool = True  # False: it may be, and was not measured
+    # Stated outright, or the value without it agrees with the figure; else it may be, or is a part
+    sure: bool = True
+    part: bool = False  # Measured: the value without it is nearer, and more is missing
 
 
 @dataclass(frozen=True, slots=True)

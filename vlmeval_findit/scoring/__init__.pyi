@@ -133,6 +133,7 @@ from .prompt_tokens import (
     prompt_tokens as prompt_tokens,
     text_tokens as text_tokens,
     count_unseen as count_unseen,
+    unseen_prompts as unseen_prompts,
     recorded_prompts as recorded_prompts,
 )
 

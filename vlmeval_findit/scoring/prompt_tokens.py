@@ -67,6 +67,7 @@ class PromptTokens:
     most: float
     sizes: tuple[tuple[int, int], ...]  # (w, h) of each image in pixels, as sent; perhaps none
     model: str  # That answered; "" if the service does not say
+    index: int = -1  # Of the row; -1: not known
 
 
 def prompt_tokens(opened: Predictions) -> Iterator[PromptTokens]:
@@ -90,7 +91,9 @@ def prompt_tokens(opened: Predictions) -> Iterator[PromptTokens]:
         message = prompts.message(query, opened.dataset.variant)
         if any(part.kind is PartKind.IMAGE for part in message):
             model = reply.recorded.model.get("identifier", "")
-            yield PromptTokens(cost.tokens_in, *text_tokens(message), cost.sizes, model)
+            yield PromptTokens(
+                cost.tokens_in, *text_tokens(message), cost.sizes, model, reply.index
+            )
 
 
 def _cost(reply: Reply) -> QueryCost:
@@ -119,15 +122,18 @@ def count_unseen(prompts: Iterable[PromptTokens]) -> Counter[str]:
     >>> dict(count_unseen([seen, seen, dropped, PromptTokens(31, 40, 90, (), "m")]))
     {'fewer tokens than others': 1, 'fewer tokens than the text': 1}
     """
+    return Counter(why for _, why in unseen_prompts(prompts))
+
+
+def unseen_prompts(prompts: Iterable[PromptTokens]) -> Iterator[tuple[PromptTokens, str]]:
+    """Yield the prompts that :func:`count_unseen` counts, each with why."""
     groups: dict[object, list[PromptTokens]] = {}
     for each in prompts:
         groups.setdefault((each.sizes, each.model), []).append(each)
-    counts = Counter[str]()
     for group in groups.values():
         of_images = max(each.counted - each.most for each in group)
         for each in group:
             if each.counted < each.least:
-                counts[FEWER_THAN_TEXT] += 1
+                yield each, FEWER_THAN_TEXT
             elif each.sizes and each.counted - each.least < of_images / 2:
-                counts[FEWER_THAN_OTHERS] += 1
-    return counts
+                yield each, FEWER_THAN_OTHERS

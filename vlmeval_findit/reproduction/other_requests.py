@@ -1,0 +1,208 @@
+"""Answers that belong to another request: of a cache, of the request before, or always the same.
+
+Replies are compared with the objects of other rows, and with each other.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..benchmarks.findit import ScoredReply
+from ..boxes import iou
+from .cause_evidence import Evidence
+from .reproduction_records import Cause, CauseLook
+
+Floats = NDArray[np.float64]
+
+OTHERS = "other requests"
+
+_FEWEST = 10  # Replies that are such
+_OFTEN = 0.1  # Share of the replies that are one box
+_APART = 0.5  # IoU below which objects of a picture are different
+_EQUAL = 0.5  # Share of pairs about different objects of a picture that are equal
+_MOST_AWAY = 8  # Rows by which answers may be late, or early
+_SHIFTED = 3.0  # Times as many answers fit as by chance
+_FITS_WELL = 0.75  # IoU with an object that is hardly chance
+_EXCESS = 6.0  # Standard errors over what is expected by chance
+
+
+def check_other_requests(evidence: Evidence) -> CauseLook:
+    """Look whether answers are of other requests, of a cache, or one box for all."""
+    if evidence.are_points:
+        return CauseLook(OTHERS, "not looked for in points")
+    rows = _Rows.of(list(evidence.scored))
+    if len(rows.scored) < _FEWEST:
+        return CauseLook(OTHERS, "too few boxes to tell")
+    for look in (_one_box, _equal_in_picture, _of_row_before, _of_another_picture):
+        cause = look(evidence, rows)
+        if cause is not None:
+            return CauseLook(OTHERS, "replies belong to others", cause)
+    return CauseLook(OTHERS, "replies fit no other request")
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """Replies with one object, and their first box, in the order in which they were asked."""
+
+    scored: Sequence[ScoredReply]
+    boxes: Floats  # (n, 4) corners in shares of the picture
+    truths: Floats  # (n, 4) likewise
+    pictures: NDArray[np.intp]  # (n,)
+
+    @classmethod
+    def of(cls, scored: Sequence[ScoredReply]) -> _Rows:
+        asked = [one for one in scored if len(one.query.truth.boxes) == 1 and one.match.boxes]
+        asked.sort(key=lambda one: one.query.index)
+        sizes = np.array([2 * (one.query.width, one.query.height) for one in asked], float)
+        sizes = sizes.reshape(-1, 4)
+        boxes = np.array([one.match.boxes[0] for one in asked], float).reshape(-1, 4)
+        truths = np.array([one.query.truth.boxes[0] for one in asked], float).reshape(-1, 4)
+        names = np.array([one.query.cluster for one in asked])
+        pictures = np.unique(names, return_inverse=True)[1] if len(asked) else np.zeros(0, int)
+        return cls(asked, boxes / sizes, truths / sizes, pictures.ravel())
+
+    def fits(self, shift: int) -> Floats:
+        """Return (n - |shift|,) IoUs of answers with the object of the row so many before."""
+        if shift > 0:
+            return np.asarray(iou(self.boxes[shift:], self.truths[:-shift]))
+        if shift < 0:
+            return np.asarray(iou(self.boxes[:shift], self.truths[-shift:]))
+        return np.asarray(iou(self.boxes, self.truths))
+
+
+# --- one box for all ------------------------------------------------------------------------------
+
+
+def _one_box(evidence: Evidence, rows: _Rows) -> Cause | None:
+    """Look for one text that answers many questions about different places."""
+    texts = Counter(one.reply.answer.strip() for one in rows.scored)
+    text, count = texts.most_common(1)[0]
+    same = {id(one) for one in rows.scored if one.reply.answer.strip() == text}
+    places = {
+        (rows.pictures[at], *np.round(rows.truths[at], 1))
+        for at, one in enumerate(rows.scored)
+        if id(one) in same
+    }
+    if count < _FEWEST or len(places) < _FEWEST or count < _OFTEN * len(rows.scored):
+        return None
+    value = evidence.without(lambda one: id(one) in same)
+    if value is not None and not evidence.matters(value):
+        return None
+    return evidence.cause(
+        OTHERS,
+        f'{evidence.count_of_all(count)} replies are one box for different objects: "{text[:70]}"',
+        value,
+        "Something answers in place of the model, or it is not shown the picture: ask without a "
+        "gateway and without caches, with another --work-dir",
+        stated=True,
+    )
+
+
+# --- one answer for a picture ---------------------------------------------------------------------
+
+
+def _equal_in_picture(evidence: Evidence, rows: _Rows) -> Cause | None:
+    """Look for equal replies about different objects of one picture."""
+    texts = [one.reply.answer.strip() for one in rows.scored]
+    pairs = 0
+    equal = 0
+    pictures = set()
+    for picture in np.unique(rows.pictures).tolist():
+        here = np.flatnonzero(rows.pictures == picture)
+        left, right = np.triu_indices(len(here), 1)
+        apart = iou(rows.truths[here[left]], rows.truths[here[right]]) < _APART
+        for i, j in zip(here[left[apart]].tolist(), here[right[apart]].tolist(), strict=True):
+            pairs += 1
+            if texts[i] == texts[j]:
+                equal += 1
+                pictures.add(picture)
+    if len(pictures) < _FEWEST or equal < _EQUAL * pairs:
+        return None
+    first: dict[str, int] = {}
+    for one in rows.scored:
+        first.setdefault(one.query.cluster, id(one))
+    firsts = set(first.values())
+    value = evidence.without(lambda one: id(one) not in firsts)
+    return evidence.cause(
+        OTHERS,
+        f"The replies about different objects of a picture are equal, letter by letter, in "
+        f"{len(pictures):,} pictures: {equal:,} of {pairs:,} pairs",
+        value,
+        "A cache has the picture as its key, or the words do not reach the model: ask without "
+        "caches and gateways, with another --work-dir",
+        stated=value is None or evidence.matters(value),
+    )
+
+
+# --- the answer to another row --------------------------------------------------------------------
+
+
+def _of_row_before(evidence: Evidence, rows: _Rows) -> Cause | None:
+    """Look whether answers fit the object of the row so many before."""
+    hits = {}
+    for shift in range(-_MOST_AWAY, _MOST_AWAY + 1):
+        if shift and abs(shift) < len(rows.scored):
+            hits[shift] = float((rows.fits(shift) >= 0.5).mean())
+    shift = max(hits, key=lambda each: hits[each])
+    others = [share for each, share in hits.items() if each != shift]
+    usual = float(np.median(others))
+    count = round(hits[shift] * (len(rows.scored) - abs(shift)))
+    own = float((rows.fits(0) >= 0.5).mean())
+    if count < _FEWEST or hits[shift] < _SHIFTED * max(usual, 0.03) or hits[shift] < own:
+        return None
+    which = "before" if shift > 0 else "after"
+    away = "" if abs(shift) == 1 else f" by {abs(shift)}"
+    return evidence.cause(
+        OTHERS,
+        f"{evidence.count_of_all(count)} replies fit the object of the row {which} theirs{away}: "
+        "they answer another request",
+        100 * hits[shift],
+        "The server or a gateway mixes up answers: ask one call at a time (--concurrency 1), "
+        "without a gateway, with another --work-dir",
+        stated=True,
+    )
+
+
+def _of_another_picture(evidence: Evidence, rows: _Rows) -> Cause | None:
+    """Look whether misses fit objects of other pictures far more often than by chance."""
+    missed = np.flatnonzero(rows.fits(0) < 0.5)
+    if len(missed) < _FEWEST:
+        return None
+    number = len(rows.scored)
+    fits = np.stack(
+        [iou(np.repeat(rows.boxes[[at]], number, axis=0), rows.truths) for at in missed]
+    )
+    elsewhere = rows.pictures[missed][:, None] != rows.pictures
+    well = (fits >= _FITS_WELL) & elsewhere
+    # By chance: boxes of hits, which mean their own object
+    right = np.flatnonzero(rows.fits(0) >= 0.5)
+    if len(right) < _FEWEST:
+        return None
+    of_right = np.stack(
+        [iou(np.repeat(rows.boxes[[at]], number, axis=0), rows.truths) for at in right]
+    )
+    by_chance = float(
+        ((of_right >= _FITS_WELL) & (rows.pictures[right][:, None] != rows.pictures)).any(1).mean()
+    )
+    such = well.any(1)
+    expected = by_chance * len(missed)
+    spread = np.sqrt(max(expected * (1 - by_chance), 1.0))
+    if such.sum() < _FEWEST or such.sum() < expected + _EXCESS * spread:
+        return None
+    left_out = {id(rows.scored[at]) for at in missed[such]}
+    value = evidence.without(lambda one: id(one) in left_out)
+    if not evidence.matters(value):
+        return None
+    return evidence.cause(
+        OTHERS,
+        f"{evidence.count_of_all(int(such.sum()))} replies fit an object of another picture, where "
+        f"{expected:.0f} are expected by chance: they answer another request",
+        value,
+        "A cache, the server or a gateway mixes up answers: ask one call at a time "
+        "(--concurrency 1), without caches and gateways, with another --work-dir",
+    )

@@ -1,0 +1,50 @@
+"""Where a loss lies: in pictures of some sizes or shapes, while the others agree with the figure.
+
+It is no cause, but says where to look for one: a resize, a turn, or a limit of some pictures only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ..benchmarks.findit import ScoredReply
+from .cause_evidence import Evidence
+from .reproduction_records import CauseLook
+from .stated_causes import find_group_loss
+
+GROUPS = "some pictures"
+
+
+def _shape(scored: ScoredReply) -> str:
+    width, height = scored.query.width, scored.query.height
+    if width == height:
+        return "square pictures"
+    return "wide pictures" if width > height else "tall pictures"
+
+
+def _file_type(scored: ScoredReply) -> str:
+    return f"{scored.query.images[0].rpartition('.')[2].upper()} files"
+
+
+def _size(scored: ScoredReply) -> str:
+    return f"pictures of {scored.query.width} x {scored.query.height}"
+
+
+_GROUPS: tuple[Callable[[ScoredReply], str], ...] = (_shape, _file_type, _size)
+
+
+def check_picture_groups(evidence: Evidence) -> CauseLook:
+    """Look whether only pictures of some shapes, file types or sizes are lost."""
+    for name_of in _GROUPS:
+        loss = find_group_loss(evidence, name_of)
+        if loss is not None:
+            cause = evidence.cause(
+                GROUPS,
+                loss.words("about"),
+                loss.value,
+                "Something treats these pictures otherwise (a turn, a resize, a limit): send one "
+                "of them as it is and look at its boxes: python run_findit.py probe",
+                may_be=True,
+            )
+            return CauseLook(GROUPS, "the loss lies in some pictures", cause)
+    return CauseLook(GROUPS, "no shape, file type or size of pictures has the loss alone")
