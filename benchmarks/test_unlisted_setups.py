@@ -11,7 +11,7 @@ from collections import Counter
 from dataclasses import replace
 
 import pytest
-from unlisted_setups import WRONG, attempt, right, right_models
+from unlisted_setups import WRONG, attempt, is_right, right, right_models
 
 from vlmeval_findit.reproduction import (
     Attempt,
@@ -41,7 +41,7 @@ def test_unlisted_faults() -> None:
     for name, wrong in WRONG.items():
         tried = attempt(wrong.fault, writes=wrong.writes)
         causes = causes_of(tried)
-        rightly = [cause for cause in causes if cause.name in wrong.causes]
+        rightly = [cause for cause in causes if is_right(wrong, cause)]
         named += bool(rightly)
         print(f"| {name} | {tried.value:.1f} | {_cells(rightly)} |", flush=True)
         assert not [cause for cause in causes if cause.sure and cause not in rightly], name

@@ -258,6 +258,19 @@ SEEN_ELSEWHERE = {
         "test_a_shorter_context_is_answered_with_what_to_type": ["reproduce --max-tokens"],
         "test_no_more_pictures_are_advised_than_there_are": ["reproduce --limit"],
         "test_two_reproductions_are_compared": ["reproduce --against"],
+        "test_a_figure_of_the_users_file_is_reproduced": ["reproduce --figures"],
+    },
+    "data/test_figures_file.py": {
+        "test_command_lists_sources_and_writes_the_template": [
+            "figures --template",
+            "figures --figures",
+        ],
+    },
+    "leaderboard/test_published_rows.py": {
+        "test_typed_figures_stand_below_the_runs_with_their_conditions": [
+            "leaderboard --figures",
+            "report --figures",
+        ],
     },
     "cli/test_run_at_servers.py": {"test_another_setting_is_another_run": ["run --force"]},
     "cli/test_watch_checkpoints.py": {

@@ -181,6 +181,29 @@ def test_every_set_has_its_own_reproduction(serve: Serve) -> None:
     assert sets == {"RefCOCO val", "RefCOCO testA"}
 
 
+def test_a_figure_of_the_users_file_is_reproduced(serve: Serve, capsys: Out) -> None:
+    typed = {
+        "sets": {"mine": {"datasets": ["RefCOCOFull_val"], "metric": "acc@0.5"}},
+        "conditions": {"as told": {"space": "grid1000", "note": "told by a friend"}},
+        "reports": [
+            {
+                "source": "a paper",
+                "by": "authors",
+                "sure": "read",
+                "figures": [
+                    {"model": "InternVL3-8B", "conditions": "as told", "values": {"mine": 93.5}}
+                ],
+            }
+        ],
+    }
+    Path("figures.yaml").write_text(json.dumps(typed))
+    server = serve(right)
+    reproduce(server, "InternVL3-8B", "--figures", "figures.yaml", "--limit", "1")
+    out = capsys.readouterr().out
+    assert "InternVL3-8B on mine: acc@0.5 93.5 is published" in out
+    assert "told by a friend" in out
+
+
 def test_no_more_pictures_are_advised_than_there_are(serve: Serve, capsys: Out) -> None:
     server = serve(right)
     flags = ("--set", "RefCOCO_val")

@@ -12,12 +12,12 @@ import pytest
 import refcoco_stand_ins as copies
 from boards import csv_rows
 from custom_data import data_folder
-from scored_runs import World, speaking
+from scored_runs import World, query, speaking
 from toy_benchmark import LETTERS, guessing, letters
 
 from vlmeval_findit.cli import main
 from vlmeval_findit.core import Group, PluginTable
-from vlmeval_findit.data import SOURCES, DataSource, sources
+from vlmeval_findit.data import SOURCES, DataSource, figures_template, sources
 from vlmeval_findit.leaderboard import (
     Board,
     as_latex,
@@ -161,3 +161,41 @@ def test_published_values_are_of_the_same_annotations(known: str, zoo_runs: list
 def test_published_values_are_of_the_same_rows(letters: World) -> None:
     letters.predict("Mine", "Letters_Zoo_json", guessing(0.9), rows=20)
     assert not make_board(load_runs([letters.runs])).published
+
+
+@pytest.fixture
+def typed_figures(tmp_path: Path) -> Path:
+    """Return a user's file with a figure of a dataset that the package has none of."""
+    path = tmp_path / "figures.yaml"
+    text = figures_template().replace(
+        "{model: Qwen3-VL, conditions: v1 grid, values: {}}",
+        "{model: Qwen3-VL-8B-Instruct, conditions: v1 grid, values: {Pascal: 51.2}}",
+    )
+    path.write_text(text)
+    return path
+
+
+def test_typed_figures_stand_below_the_runs_with_their_conditions(
+    typed_figures: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = World(tmp_path)
+    world.at_hand(monkeypatch)
+    world.table("Pascal", [query(at, picture=f"{at}.jpg") for at in range(6)])
+    for at in range(6):
+        world.picture(f"{at}.jpg", at)
+    name = "FindIt_Pascal_xyxy_json"
+    for model, chance in (("Mine", 1.0), ("Other", 0.0)):
+        world.predict(model, name, speaking(name, chance=chance))
+    runs = str(world.runs)
+    out = tmp_path / "board"
+    flags = ["--figures", str(typed_figures)]
+    assert main(["leaderboard", runs, "--out", str(out), *flags]) == 0
+    (quoted,) = [row for row in csv_rows(out / "leaderboard.csv") if row["published in"]]
+    assert float(quoted["F1@0.5"]) == 51.2
+    assert not quoted["F1@0.5 rank"]
+    told = (out / "leaderboard.md").read_text()
+    assert "arXiv 2606.04282v1" in told
+    assert "the release's own words" in told
+    page = tmp_path / "report.html"
+    assert main(["report", runs, "--out", str(page), *flags]) == 0
+    assert "2606.04282v1" in page.read_text()

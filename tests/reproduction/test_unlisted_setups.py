@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from unlisted_setups import WRONG, Model, attempt, right, right_models
+from unlisted_setups import WRONG, Model, attempt, is_right, right, right_models
 
 from vlmeval_findit.reproduction import Attempt, Cause, find_causes, judge_attempt
 
@@ -35,7 +35,7 @@ def _slow_but_quick() -> list[object]:
 def test_no_sure_cause_of_an_unlisted_fault_is_wrong(name: str) -> None:
     wrong = WRONG[name]
     causes = causes_of(attempt(wrong.fault, writes=wrong.writes))
-    rightly = [cause for cause in causes if cause.name in wrong.causes]
+    rightly = [cause for cause in causes if is_right(wrong, cause)]
     assert bool(rightly) == bool(wrong.causes)
     assert not [cause for cause in causes if cause.sure and cause not in rightly]
     # What explains nothing prints no value; what is sure agrees with the figure, or is stated.

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -18,7 +19,7 @@ from simulated_deployments import PROFILES, objects
 
 from vlmeval_findit.models import ModelEntry
 from vlmeval_findit.protocol import Answering, Identity, Reply, ReplyRecord, settings_from
-from vlmeval_findit.reproduction import Attempt, measure_figure
+from vlmeval_findit.reproduction import Attempt, Cause, measure_figure
 from vlmeval_findit.scoring import check_replies
 
 Floats = NDArray[np.float64]
@@ -287,7 +288,13 @@ class Wrong:
 
     fault: Fault
     causes: tuple[str, ...]
+    words: str = ""  # A pattern that the right finding has
     writes: Callable[[Sequence[float]], str] = as_json
+
+
+def is_right(wrong: Wrong, cause: Cause) -> bool:
+    """Return whether a cause names or describes what is wrong."""
+    return cause.name in wrong.causes and re.search(wrong.words, cause.finding) is not None
 
 
 _RANDOM = np.random.default_rng(2026)
@@ -303,7 +310,7 @@ def _random_resizes() -> dict[str, Wrong]:
         def resized(size: Size, factor: int = factor, least: int = least) -> Size:
             return smart(size, factor, least, 10**8)
 
-        setups[name] = Wrong(pixels_of(resized), ("coordinates",))
+        setups[name] = Wrong(pixels_of(resized), ("coordinates",), f"factor {factor}|not known")
     for _ in range(3):
         most = int(_RANDOM.integers(60_000, 180_000))
 
@@ -311,7 +318,7 @@ def _random_resizes() -> dict[str, Wrong]:
             return smart(size, 28, 784, most)
 
         name = f"smart_resize at most {most}"
-        setups[name] = Wrong(pixels_of(shrunk), ("coordinates",))
+        setups[name] = Wrong(pixels_of(shrunk), ("coordinates",), "at most about|not known")
     return setups
 
 
@@ -329,28 +336,41 @@ PIXELS = pixels_of(lambda size: size)
 
 WRONG: Mapping[str, Wrong] = {
     **_random_resizes(),
-    "shorter side to 733": Wrong(_side(733, min), COORDINATES),
-    "longer side to 1777": Wrong(_side(1777, max), COORDINATES),
-    "width to 911": Wrong(_side(911, lambda size: size[0]), COORDINATES),
-    "height to 611": Wrong(_side(611, lambda size: size[1]), COORDINATES),
+    "shorter side to 733": Wrong(_side(733, min), COORDINATES, "shorter side to 73"),
+    "longer side to 1777": Wrong(_side(1777, max), COORDINATES, "longer side to 17"),
+    "width to 911": Wrong(_side(911, lambda size: size[0]), COORDINATES, "width to 9"),
+    "height to 611": Wrong(_side(611, lambda size: size[1]), COORDINATES, "height to 6"),
     "area of 0.55 megapixels": Wrong(
-        _side(742, lambda size: math.sqrt(size[0] * size[1])), COORDINATES
+        _side(742, lambda size: math.sqrt(size[0] * size[1])), COORDINATES, "area|at least about 5"
     ),
-    "square of 999 x 555": Wrong(pixels_of(lambda size: (999, 555)), COORDINATES),
+    "square of 999 x 555": Wrong(
+        pixels_of(lambda size: (999, 555)), COORDINATES, "not known|scaled by"
+    ),
     "1.7 times, multiples of 64": Wrong(
-        pixels_of(lambda size: _to_multiple(size, 1.7, 64)), COORDINATES
+        pixels_of(lambda size: _to_multiple(size, 1.7, 64)),
+        COORDINATES,
+        "not known|scaled by 1.[67]",
     ),
     "sizes exchanged, 1.3 times": Wrong(
-        pixels_of(lambda size: (1.3 * size[1], 1.3 * size[0])), COORDINATES
+        pixels_of(lambda size: (1.3 * size[1], 1.3 * size[0])),
+        COORDINATES,
+        "width and height exchanged",
     ),
-    "ten-thousandths": Wrong(moved(lambda asked, box: box, 10000), COORDINATES),
-    "letterbox of 777": Wrong(letterboxed(777), COORDINATES),
-    "letterbox of 1333": Wrong(letterboxed(1333), COORDINATES),
-    "square crop, thousandths": Wrong(moved(_crop), COORDINATES),
-    "square crop, 640": Wrong(moved(_crop, 640), COORDINATES),
-    "mirrored": Wrong(moved(lambda asked, box: np.array([1 - box[2], box[1], 1 - box[0], box[3]])),
-                      COORDINATES),
-    "turned by EXIF": Wrong(moved(lambda asked, box: _turned(box)), COORDINATES),
+    "ten-thousandths": Wrong(
+        moved(lambda asked, box: box, 10000), COORDINATES, "(?:9|10)[0-9]{3} x"
+    ),
+    "letterbox of 777": Wrong(letterboxed(777), COORDINATES, "padded to 7"),
+    "letterbox of 1333": Wrong(letterboxed(1333), COORDINATES, "padded to 13"),
+    "square crop, thousandths": Wrong(moved(_crop), COORDINATES, "square in its middle"),
+    "square crop, 640": Wrong(moved(_crop, 640), COORDINATES, "cropped"),
+    "mirrored": Wrong(
+        moved(lambda asked, box: np.array([1 - box[2], box[1], 1 - box[0], box[3]])),
+        COORDINATES,
+        "mirrored",
+    ),
+    "turned by EXIF": Wrong(
+        moved(lambda asked, box: _turned(box)), COORDINATES, "turned clockwise"
+    ),
     "tall pictures turned by EXIF": Wrong(
         of_pictures(_is_tall, moved(lambda asked, box: _turned(box))),
         ("coordinates", "some pictures"),
@@ -392,9 +412,7 @@ WRONG: Mapping[str, Wrong] = {
     "every answer is the one before": Wrong(
         _answer_to(lambda asked: asked.row - 1), ("other requests",)
     ),
-    "every answer is two late": Wrong(
-        _answer_to(lambda asked: asked.row - 2), ("other requests",)
-    ),
+    "every answer is two late": Wrong(_answer_to(lambda asked: asked.row - 2), ("other requests",)),
     "off by one row": Wrong(_answer_to(lambda asked: asked.row + 1), ("other requests",)),
     "a cache by picture": Wrong(
         _answer_to(lambda asked: asked.row - asked.row % 6), ("other requests",)
@@ -440,15 +458,17 @@ WRONG: Mapping[str, Wrong] = {
         lambda asked, box, rng: Said(grid((box + rng.normal(0, 0.09, 4)).clip(0, 1))), ()
     ),
     "small objects are lost": Wrong(
-        lambda asked, box, rng: right(asked, box, rng)
-        if min(asked.truth[2:] - asked.truth[:2]) > 0.28
-        else _unseen(asked, box, rng).__class__(grid(rng.random(4) * 0.2 + (0, 0, 0.6, 0.6))),
+        lambda asked, box, rng: (
+            right(asked, box, rng)
+            if min(asked.truth[2:] - asked.truth[:2]) > 0.28
+            else _unseen(asked, box, rng).__class__(grid(rng.random(4) * 0.2 + (0, 0, 0.6, 0.6)))
+        ),
         (),
     ),
     "quantised without its name": Wrong(
         of_share(0.25, lambda asked, box, rng: Said(grid(asked.others[0]))), ()
     ),
-}  # fmt: skip
+}
 
 
 # --- right ones -----------------------------------------------------------------------------------

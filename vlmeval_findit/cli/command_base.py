@@ -260,6 +260,14 @@ reviews_option = click.option(
     "them; again for another file.",
 )
 
+figures_option = click.option(
+    "--figures",
+    "figures_file",
+    metavar="FILE",
+    type=PATH,
+    help="Published figures of yours, before those known here: `figures --template` writes a file.",
+)
+
 data_name_option = click.option(
     "--data",
     "dataset",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -30,6 +31,7 @@ from ..storage import read_reviews, scores_in_other_spaces, scores_with_reviews
 from .command_base import (
     PATH,
     Command,
+    figures_option,
     is_quiet,
     option,
     reviews_option,
@@ -37,6 +39,9 @@ from .command_base import (
     say,
 )
 from .printing import first_lines, print_folded, print_lines, print_table
+
+if TYPE_CHECKING:
+    from ..data import PublishedFigure
 
 format_option = click.option(
     "--format",
@@ -54,6 +59,7 @@ format_option = click.option(
 )
 @format_option
 @reviews_option
+@figures_option
 @click.option(
     "--style",
     type=click.Choice([style.value for style in PaperStyle]),
@@ -72,6 +78,7 @@ def command(
     out: Path,
     formats: tuple[str, ...],
     reviews: tuple[Path, ...],
+    figures_file: Path | None,
     style: str,
     best_marks: bool,
 ) -> int:
@@ -88,7 +95,7 @@ def command(
         if reviews:
             raise ValueError("--best-marks excludes --reviews: stage 1 has no boxes to review")
         return _write_best_marks(runs)
-    boards = boards_from(runs, formats, RowData.SUMS, reviews)
+    boards = boards_from(runs, formats, RowData.SUMS, reviews, figures_in(figures_file))
     for board in boards:
         if len(boards) > 1:
             say(f"{board.benchmark.name}:")
@@ -100,12 +107,26 @@ def command(
     return 0
 
 
+def figures_in(path: Path | None) -> Sequence[PublishedFigure]:
+    """Return the published figures of a user's file; none without a file."""
+    if path is None:
+        return ()
+    from ..data import read_figures  # Read where they are needed only
+
+    return read_figures(path)
+
+
 def boards_from(
-    runs: Sequence[Path], formats: Sequence[str], keep: RowData, reviews: Sequence[Path] = ()
+    runs: Sequence[Path],
+    formats: Sequence[str],
+    keep: RowData,
+    reviews: Sequence[Path] = (),
+    figures: Sequence[PublishedFigure] = (),
 ) -> list[Board]:
     """Make a leaderboard of each benchmark of the runs, and name scores that are not shown.
 
-    With files of reviews, runs are scored with these, too, where they are not yet.
+    With files of reviews, runs are scored with these, too, where they are not yet. ``figures`` are
+    published figures of the user.
     """
     decided = read_reviews(reviews) if reviews else None
     hidden = [path for folder in runs for path in scores_in_other_spaces(folder)]
@@ -130,7 +151,7 @@ def boards_from(
     loaded = load_runs(runs, report_plugin, keep)
     if decided is not None:
         loaded += with_reviews(loaded, decided, keep)
-    return make_boards(loaded, formats)
+    return make_boards(loaded, formats, figures)
 
 
 def with_reviews(runs: Sequence[Run], reviews: Reviews, keep: RowData) -> list[Run]:

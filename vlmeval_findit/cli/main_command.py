@@ -53,6 +53,7 @@ GROUPS = {
         "watch-checkpoints": ("watch_checkpoints", "evaluate the checkpoints of a training"),
         "probe": ("probe", "ask a deployment about forty scenes; name its coordinates"),
         "reproduce": ("reproduce", "whether a setup gives a model's published number"),
+        "figures": ("figures", "whose published figures are known; a file for others"),
         "demo": ("demo", "the demonstration: two small models, no network, no GPU"),
     },
     "Get data": {

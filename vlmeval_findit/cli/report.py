@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -39,6 +40,7 @@ from ..sweeps import Sweep, read_sweep, stage_variants
 from .command_base import (
     FILE,
     Command,
+    figures_option,
     is_verbose,
     option,
     print_note,
@@ -48,7 +50,10 @@ from .command_base import (
     say_traceback,
     switch,
 )
-from .leaderboard import boards_from, format_option, print_remarks
+from .leaderboard import boards_from, figures_in, format_option, print_remarks
+
+if TYPE_CHECKING:
+    from ..data import PublishedFigure
 
 EVERY = 5.0
 """Seconds between two reads of a sweep."""
@@ -80,6 +85,7 @@ EVERY = 5.0
 )
 @format_option
 @reviews_option
+@figures_option
 @switch("--watch", "Follow a running sweep: RUN is its file, or its work dir.")
 @option(
     "--every",
@@ -94,6 +100,7 @@ def command(
     compared: tuple[str, str] | None,
     formats: tuple[str, ...],
     reviews: tuple[Path, ...],
+    figures_file: Path | None,
     watch: bool,
     every: float | None,
 ) -> int:
@@ -101,15 +108,16 @@ def command(
     if every is not None and not 0 < every < 1e6:  # nan, too
         raise ValueError(f"--every {every:g} should be seconds, more than 0: --every {EVERY:g}")
     if watch:
-        if compared or formats or reviews or cards != CARDS_ON_A_PAGE:
-            excluded = f"{COMPARE_FLAG}, --format, --reviews and --cards"
+        if compared or formats or reviews or figures_file or cards != CARDS_ON_A_PAGE:
+            excluded = f"{COMPARE_FLAG}, --format, --reviews, --figures and --cards"
             raise ValueError(f"--watch excludes {excluded}: leave them out")
         if len(runs) > 1:
             raise ValueError("--watch follows one sweep: name its file or its work dir")
         return _watch(runs[0], out, every or EVERY)
     if every is not None:
         raise ValueError("--every needs --watch")
-    return write_report(runs, out, compared or (), formats, cards, reviews)
+    figures = figures_in(figures_file)
+    return write_report(runs, out, compared or (), formats, cards, reviews, figures)
 
 
 def write_report(
@@ -119,12 +127,13 @@ def write_report(
     formats: Sequence[str] = (),
     cards: int = CARDS_ON_A_PAGE,
     reviews: Sequence[Path] = (),
+    figures: Sequence[PublishedFigure] = (),
 ) -> int:
     """Write the page of each benchmark that runs are of; returns the exit status.
 
     A section that cannot be made is named, on the page and here; the others are written.
     """
-    boards = boards_from(runs, formats, RowData.QUERY_SCORES, reviews)
+    boards = boards_from(runs, formats, RowData.QUERY_SCORES, reviews, figures)
     sides = sides_of(compared, boards)
     out.parent.mkdir(parents=True, exist_ok=True)
     status = 0

@@ -15,7 +15,7 @@ import click
 
 from ..benchmarks.findit import FAMILY_PROMPTS
 from ..core import EXIT_INTERRUPTED, EXIT_LIMIT_REACHED, installed
-from ..data import load_dataset, published_figures
+from ..data import load_dataset, published_figures, read_figures
 from ..engine import (
     Asking,
     AtOpenRouter,
@@ -67,6 +67,7 @@ from .command_base import (
     Command,
     complete_models,
     completion,
+    figures_option,
     is_quiet,
     json_option,
     option,
@@ -168,6 +169,7 @@ folder that it names.
 @option(
     "--against", "FILE", "Compare with somebody's reproduction.json of the same figure.", type=FILE
 )
+@figures_option
 @json_option
 @model_options("dry_run", "force", "skip_missing_images", "executor", "replicas")
 def command(**values: Any) -> int:
@@ -183,7 +185,8 @@ def command(**values: Any) -> int:
     check_amounts(line.options, limit=line.limit, max_tokens=line.max_tokens)
     theirs = read_reproduction(line.against) if line.against is not None else None
     entry = line.options.entry(_one_model(line.model, line.same_model))
-    figure = choose_figure(entry, line.set_name)
+    own = read_figures(line.figures_file) if line.figures_file is not None else ()
+    figure = choose_figure(entry, line.set_name, own)
     deployment = _answering_program(entry, line.options)
     sample = PictureSample(line.limit, line.seed)
     setup = plan_setup(figure, entry, deployment, sample, line.stated)
@@ -226,6 +229,7 @@ class ReproduceLine:
     max_tokens: int | None
     work_dir: Path
     against: Path | None
+    figures_file: Path | None
     json_file: Path | None
 
     @property

@@ -186,6 +186,10 @@ from .published_figures import (
     PublishedFigure as PublishedFigure,
     figures_of as figures_of,
     published_figures as published_figures,
+    FiguresFileError as FiguresFileError,
+    read_figures as read_figures,
+    figures_template as figures_template,
+    sources_of as sources_of,
 )
 
 from .fetch.annotations import (

@@ -6,6 +6,7 @@ sets, formats, coordinate spaces, bounds, programs that serve), or unknown; noth
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cache
@@ -31,8 +32,11 @@ from ..core import (
     Name,
     Number,
     Text,
+    TextError,
     Whole,
     YesNo,
+    parse_yaml,
+    read_text,
     row_of,
     suggestion,
     validate,
@@ -121,6 +125,8 @@ Metric = Literal[
     "mean of acc@0.5 to acc@0.95",
     "mAP",
     "F1@0.5",
+    "mIoU",
+    "adherence",
     "point in box",
     "points in mask",
 ]
@@ -258,3 +264,46 @@ def published_figures() -> Sequence[PublishedFigure]:
     text = Path(__file__).with_suffix(".yaml").read_text(encoding="utf-8")
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     return tuple(figures_of(yaml.load(text, loader)))
+
+
+# --- a user's file --------------------------------------------------------------------------------
+
+
+class FiguresFileError(ValueError):
+    """A file of figures that cannot be read; the message names file and key."""
+
+
+def read_figures(path: Path) -> Sequence[PublishedFigure]:
+    """Return the figures of a user's file, which has the form of ours.
+
+    Raises:
+        FiguresFileError: it cannot be read, is of another form, or has no figure.
+    """
+    try:
+        values, _ = parse_yaml(read_text(path))
+        figures = figures_of(values or {})
+    except MisplacedError as error:
+        raise FiguresFileError(f"{path}: {error.below()}") from None
+    except TextError as error:
+        raise FiguresFileError(error.message_for(path)) from None
+    except OSError as error:
+        raise FiguresFileError(f"{path}: {error.strerror or error}") from None
+    if not figures:
+        raise FiguresFileError(
+            f"{path}: no report has a value: type what was published, as values: {{Pascal: 51.2}}"
+        )
+    return tuple(figures)
+
+
+def figures_template() -> str:
+    """Return a file for the figures of FindIt's paper, with their conditions and without values."""
+    return Path(__file__).with_name("figures_template.yaml").read_text(encoding="utf-8")
+
+
+def sources_of(figures: Iterable[PublishedFigure]) -> Mapping[str, int]:
+    """Count the figures of each source, in their order.
+
+    >>> next(iter(sources_of(published_figures())))
+    'arXiv 2502.13923, tables 6 and 9'
+    """
+    return Counter(figure.source for figure in figures)

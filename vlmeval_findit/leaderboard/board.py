@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 from ..analysis import HeldOutAnswers, estimate_run, is_favoured
 from ..protocol import Benchmark, Metric, Published
@@ -30,6 +31,9 @@ from .reported_formats import (
     named_models,
 )
 from .result_table import FieldType, printed_number
+
+if TYPE_CHECKING:
+    from ..data import PublishedFigure
 
 HOME = "FindIt"  # The benchmark that comes first; its files are in the folder itself
 
@@ -177,12 +181,17 @@ class Board:
         return _tested_estimate(reported, metrics)
 
 
-def boards(runs: Iterable[Run], formats: Sequence[str] = ()) -> list[Board]:
+def boards(
+    runs: Iterable[Run],
+    formats: Sequence[str] = (),
+    figures: Sequence[PublishedFigure] = (),
+) -> list[Board]:
     """Make the leaderboards of runs, one for each benchmark: FindIt's first, then by name.
 
     Args:
         runs: any, at least one.
         formats: ``[MODEL=]FORMAT`` to report instead of a model's best, in benchmarks that have it.
+        figures: published figures of the user, next to those that are known.
 
     Raises:
         FormatError: a format that no run has.
@@ -194,16 +203,21 @@ def boards(runs: Iterable[Run], formats: Sequence[str] = ()) -> list[Board]:
         known = [("", run.variant.format) for run in groups[name]]
         known += [(run.model, run.variant.format) for run in groups[name]]
         chosen = [entry for entry in formats if entry.rpartition("=")[::2] in known]
-        leaderboards.append(make_board(groups[name], chosen))
+        leaderboards.append(make_board(groups[name], chosen, figures))
     return leaderboards
 
 
-def make_board(runs: Sequence[Run], formats: Iterable[str] = ()) -> Board:
+def make_board(
+    runs: Sequence[Run],
+    formats: Iterable[str] = (),
+    figures: Sequence[PublishedFigure] = (),
+) -> Board:
     """Make the leaderboard of scored runs of a benchmark, at least one.
 
     Args:
         runs: runs that cannot be compared are excluded.
         formats: ``[MODEL=]FORMAT`` to report instead of a model's best.
+        figures: published figures of the user, next to those that are known.
 
     Raises:
         FormatError: a format that no comparable run has.
@@ -232,7 +246,7 @@ def make_board(runs: Sequence[Run], formats: Iterable[str] = ()) -> Board:
         excluded=excluded,
         elsewhere=elsewhere,
         named=named,
-        published=published_rows(benchmark, datasets),
+        published=published_rows(benchmark, datasets, figures),
     )
 
 

@@ -2,29 +2,46 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from ..data import published_dataset
 from ..protocol import Benchmark, Published
 from ..storage import unlike_published
 from .comparable import ComparableRuns
 
+if TYPE_CHECKING:
+    from ..data import PublishedFigure
+
 # By published metric: ours with its value where each reply has one box or point, and how we say so
 _OURS: Mapping[str, tuple[str, str]] = {
     "acc@0.5": ("Recall", "acc@0.5, which is Recall where replies have one box"),
     "point in box": ("Pointing accuracy", "point in box"),
+    "F1@0.5": ("F1@0.5", ""),
+    "mIoU": ("mIoU", ""),
+    "adherence": ("Adherence", ""),
 }
 
 
 def published_rows(
-    benchmark: Benchmark, datasets: Sequence[ComparableRuns]
+    benchmark: Benchmark,
+    datasets: Sequence[ComparableRuns],
+    figures: Sequence[PublishedFigure] = (),
 ) -> tuple[Published, ...]:
-    """Return what is published of datasets, by the benchmark's authors and by others."""
+    """Return what is published of datasets, by the benchmark's authors and by others.
+
+    ``figures`` are the user's, of any dataset; those of the package are of published sets.
+    """
     whole = [dataset for dataset in datasets if _has_the_published_rows(dataset)]
     names = [dataset.name for dataset in whole]
     of_benchmark = [each for each in benchmark.published() if each.dataset in names]
     of_sets = [dataset.name for dataset in whole if _is_published_set(dataset)]
-    return (*of_benchmark, *_figures(benchmark, of_sets)) if of_sets else tuple(of_benchmark)
+    rows = [*of_benchmark, *_rows_of(figures, benchmark, names)]
+    if of_sets:
+        from ..data import published_figures  # Read where they are needed only
+
+        rows += _rows_of(published_figures(), benchmark, of_sets)
+    return tuple(rows)
 
 
 def other_annotations(dataset: ComparableRuns) -> str:
@@ -44,17 +61,19 @@ def _is_published_set(dataset: ComparableRuns) -> bool:
     return published is not None and made_of.get("set") == published[0].name
 
 
-def _figures(benchmark: Benchmark, datasets: Sequence[str]) -> Iterator[Published]:
-    from ..data import NOT_STATED, published_figures  # Read where they are needed only
+def _rows_of(
+    figures: Iterable[PublishedFigure], benchmark: Benchmark, datasets: Sequence[str]
+) -> Iterator[Published]:
+    from ..data import NOT_STATED
 
     ours = [metric.name for metric in benchmark.metrics]
-    for figure in published_figures():
+    for figure in figures:
         if figure.attempt:
             continue
         metric, words = _OURS.get(figure.set.metric, ("", ""))
         of = figure.set.datasets
         if metric in ours and len(of) == 1 and of[0] in datasets:
-            told = [words, f"measured by {figure.measured_by}", figure.note]
+            told = [words, f"measured by {figure.measured_by}", figure.note, figure.conditions.note]
             if figure.unknown:
                 told.append(f"not told: {', '.join(figure.unknown)}")
             where = f"{figure.source} ({'; '.join(filter(None, told))})"

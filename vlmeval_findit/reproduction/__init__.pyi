@@ -3,6 +3,7 @@
 from .figure_choice import (
     FigureChoiceError as FigureChoiceError,
     choose_figure as choose_figure,
+    OWN_PAPER as OWN_PAPER,
 )
 
 from .setup import (

@@ -7,6 +7,7 @@ import shlex
 from collections.abc import Collection, Mapping, Sequence
 from typing import get_args
 
+from ..benchmarks.findit import BENCHMARK_DATASETS
 from ..core import suggestion
 from ..data import PublishedFigure, Sure, published_figures
 from ..models import ModelEntry, find_model, local_names, same_checkpoint
@@ -17,7 +18,13 @@ class FigureChoiceError(ValueError):
     """A model has no figure that can be reproduced; the message says which there are."""
 
 
-def choose_figure(entry: ModelEntry, set_name: str = "") -> PublishedFigure:
+# FindIt's own paper, whose tables could not be read in any public copy
+OWN_PAPER = "arXiv 2606.04282"
+
+
+def choose_figure(
+    entry: ModelEntry, set_name: str = "", own: Sequence[PublishedFigure] = ()
+) -> PublishedFigure:
     """Choose the figure of a model, or of a model on a set, whose conditions are known best.
 
     Of equal ones what the authors measured goes before what others did, then one dataset before a
@@ -26,13 +33,15 @@ def choose_figure(entry: ModelEntry, set_name: str = "") -> PublishedFigure:
     Args:
         entry: the model, whose name or checkpoint the figure has.
         set_name: a set as figures name it, or a dataset of ours ("": any).
+        own: figures of the user's file; with one of the model and set, no other is taken.
 
     Raises:
         FigureChoiceError: no figure is known, or its metric or its datasets are not known here.
     """
-    figures = figures_of_model(entry)
+    figures = figures_of_model(entry, own)
     if set_name:
         figures = _figures_of_set(figures, set_name)
+    figures = [figure for figure in figures if figure in own] or figures
     reasons = {figure: _why_not(figure) for figure in figures}
     possible = [figure for figure, why in reasons.items() if not why]
     if not possible:
@@ -41,9 +50,11 @@ def choose_figure(entry: ModelEntry, set_name: str = "") -> PublishedFigure:
     return min(by_date, key=_preference)
 
 
-def figures_of_model(entry: ModelEntry) -> Sequence[PublishedFigure]:
-    """Return the figures of a model, in the order of the table; a FigureChoiceError if none."""
-    figures = [figure for figure in published_figures() if not figure.attempt]
+def figures_of_model(
+    entry: ModelEntry, own: Sequence[PublishedFigure] = ()
+) -> Sequence[PublishedFigure]:
+    """Return the figures of a model, the user's first; a FigureChoiceError if none."""
+    figures = [figure for figure in (*own, *published_figures()) if not figure.attempt]
     names = _names_of(entry)
     ours = [figure for figure in figures if _plain(figure.model) in names]
     if not ours:
@@ -85,7 +96,14 @@ def _unknown_model(entry: ModelEntry, figures: Sequence[PublishedFigure]) -> str
     return (
         f"no published figure of {entry.name!r} is known{there}\nTo compare a model of yours with "
         f"a figure, type the name that the figure has: python run_findit.py reproduce NAME={yours}"
+        f"\n{_HOW_TO_ADD}"
     )
+
+
+_HOW_TO_ADD = (
+    "To add figures, type those of a paper into a file (python run_findit.py figures --template "
+    "FILE) and name it after --figures; whose are known: python run_findit.py figures"
+)
 
 
 # --- sets -----------------------------------------------------------------------------------------
@@ -102,9 +120,12 @@ def _figures_of_set(figures: Sequence[PublishedFigure], set_name: str) -> Sequen
     near = suggestion(wanted, by_plain)
     for plain, name in by_plain.items():
         near = near.replace(f" {plain}?", f" {name}?")
+    own_paper = ""
+    if _plain_set(set_name) in {_plain_set(name) for name in ("FindIt", *BENCHMARK_DATASETS)}:
+        own_paper = f"Of FindIt's own paper ({OWN_PAPER}) no figure is known. "
     raise FigureChoiceError(
         f"--set {set_name}: no figure of {model} on it is known{near if '?' in near else ''}\n"
-        f"There are: {', '.join(sets)}"
+        f"There are: {', '.join(sets)}\n{own_paper}{_HOW_TO_ADD}"
     )
 
 

@@ -98,7 +98,9 @@ class GoodMarks(NamedTuple):
         return MarkChoice(lot.choice(self.shapes), lot.choice(self.colours))
 
 
-# Without a file: the shapes above the mean of the paper's models, which reports nothing by colour.
+# Without a file: the shapes above the mean of the paper's models, in every colour. The paper finds
+# the contrasting colour best for most models; it is not drawn here, because the colour that the
+# released code calls so is nearly always red, so that no published figure is of another one.
 PUBLISHED_GOOD = GoodMarks((Shape.BOX, Shape.OVAL, Shape.TAG), tuple(COLOURS))
 
 
