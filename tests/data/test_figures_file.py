@@ -102,7 +102,7 @@ def test_command_lists_sources_and_writes_the_template(
     assert "Not known" not in listed
 
 
-def test_a_set_of_the_own_paper_is_answered_with_how_to_add(
+def test_a_set_of_the_own_paper_says_how_to_add(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     assert main(["reproduce", "Qwen3-VL-8B-Instruct", "--set", "Pascal"]) != 0

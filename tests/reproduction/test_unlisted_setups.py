@@ -60,7 +60,7 @@ def replace_figure(tried: Attempt, value: float) -> Attempt:
     return replace(tried, setup=replace(tried.setup, figure=figure))
 
 
-def test_what_replies_state_is_looked_at_even_where_coordinates_explain_all() -> None:
+def test_what_is_stated_is_looked_at_though_coordinates_explain() -> None:
     wrong = WRONG["smart_resize 0: factor 32, at least 521460"]
     tried = attempt(wrong.fault)
     names = [look.name for look in find_causes(tried, judge_attempt(tried))]

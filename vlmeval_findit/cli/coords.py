@@ -158,7 +158,8 @@ def _points_told(replies: RunReplies) -> _Told:
     declared = f"declared {with_value(diagnosis.declared)}"
     details = [f"{diagnosis.points} points in {diagnosis.answered} of {diagnosis.queries} queries"]
     if fit is None:
-        verdict = f"{declared}; {why_too_few(diagnosis, 'points')}"
+        lacks = why_too_few(diagnosis.points, diagnosis.answered, diagnosis.places, "points")
+        verdict = f"{declared}; {lacks}"
     elif diagnosis.verdict is CoordinateVerdict.FITS:
         verdict = f"{declared}: it fits"
     elif diagnosis.verdict is CoordinateVerdict.NONE:
@@ -259,7 +260,8 @@ def _verdict(check: CoordinateCheck) -> str:
 
     declared = f"declared {with_f1(diagnosis.declared)}"
     if fit is None:
-        return f"{declared}; {why_too_few(diagnosis)}"
+        lacks = why_too_few(diagnosis.boxes, diagnosis.answered, diagnosis.places)
+        return f"{declared}; {lacks}"
     if diagnosis.verdict is CoordinateVerdict.FITS:
         return f"{declared}: it fits{', with a small drift' if diagnosis.drift else ''}"
     agree = f"{fit.agree} of {diagnosis.answered} answers agree"

@@ -170,7 +170,8 @@ def _verdict(report: ProbeReport) -> str:
     if verdict is ProbeVerdict.NOTHING or fit is None or named is None:
         why = "the boxes do not follow the objects in any convention"
         if diagnosis.verdict is CoordinateVerdict.TOO_FEW:
-            why = why_too_few(diagnosis, fewest=FEWEST_PROBE_BOXES)
+            counts = diagnosis.boxes, diagnosis.answered, diagnosis.places
+            why = why_too_few(*counts, fewest=FEWEST_PROBE_BOXES)
         return f"{declared}; {why}: undecided"
     second, rivals = fit.second, some_described(fit.rivals)
     not_excluded = f"; not excluded: {rivals}" if rivals else ""

@@ -54,7 +54,6 @@ from .likelihood import (
 )
 
 from .free_resize import (
-    ResizeFit as ResizeFit,
     fit_resize as fit_resize,
     mean_iou as mean_iou,
     least_gain as least_gain,

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -26,9 +26,6 @@ from .likelihood import (
     screen_conventions,
 )
 from .run_arrays import Indices, RunArrays
-
-if TYPE_CHECKING:
-    from .point_check import PointDiagnosis
 
 FEWEST_BOXES = 8  # Or points
 FEWEST_ANSWERED = 5
@@ -179,15 +176,18 @@ def is_enough(arrays: RunArrays, thresholds: Thresholds = RUN_THRESHOLDS) -> boo
 
 
 def why_too_few(
-    diagnosis: Diagnosis | PointDiagnosis, noun: str = "boxes", fewest: int = FEWEST_BOXES
+    boxes: int, answered: int, places: float, noun: str = "boxes", fewest: int = FEWEST_BOXES
 ) -> str:
-    """Say what a run without a fit lacks: boxes (or points), or places that differ."""
-    number = diagnosis.boxes
-    if number < fewest or diagnosis.answered < FEWEST_ANSWERED:
-        return f"{number} {noun} are too few (at least {fewest}, in {FEWEST_ANSWERED} answers)"
-    places = counted(max(1, round(diagnosis.places)), "place")
+    """Say what a run without a fit lacks: boxes (or points), or places that differ.
+
+    >>> why_too_few(60, 60, 1.0)
+    'the objects of 60 boxes lie at 1 place, or the boxes are equal: too few places that differ'
+    """
+    if boxes < fewest or answered < FEWEST_ANSWERED:
+        return f"{boxes} {noun} are too few (at least {fewest}, in {FEWEST_ANSWERED} answers)"
+    here = counted(max(1, round(places)), "place")
     return (
-        f"the objects of {number} {noun} lie at {places}, or the {noun} are equal: too few "
+        f"the objects of {boxes} {noun} lie at {here}, or the {noun} are equal: too few "
         "places that differ"
     )
 

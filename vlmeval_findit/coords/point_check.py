@@ -57,10 +57,6 @@ class PointDiagnosis(NamedTuple):
     places: float  # different places that say as much as all points
     fit: PointFit | None = None  # None: too few points
 
-    @property
-    def boxes(self) -> int:
-        return self.points
-
     def as_dict(self) -> dict[str, Any]:
         fit = self.fit
         evidence: dict[str, Any] = {}
