@@ -72,7 +72,7 @@ def is_blamed_by_reproduce(answers: Sequence[AnsweredQuery]) -> bool:
     judgement = judge_attempt(tried)
     assert judgement.verdict is FigureVerdict.LOWER
     causes = [look.cause for look in find_causes(tried, judgement) if look.cause is not None]
-    return any(cause.name in ("coordinates", "engine") for cause in causes)
+    return bool(causes)
 
 
 def is_alarmed_by_points(answers: Sequence[AnsweredQuery]) -> bool:

@@ -357,7 +357,7 @@ WRONG: Mapping[str, Wrong] = {
         "width and height exchanged",
     ),
     "ten-thousandths": Wrong(
-        moved(lambda asked, box: box, 10000), COORDINATES, "(?:9|10)[0-9]{3} x"
+        moved(lambda asked, box: box, 10000), COORDINATES, "(?:9|10)[0-9]{3} x|scaled by (?:9.9|10)"
     ),
     "letterbox of 777": Wrong(letterboxed(777), COORDINATES, "padded to 7"),
     "letterbox of 1333": Wrong(letterboxed(1333), COORDINATES, "padded to 13"),

@@ -56,9 +56,10 @@ def check_coordinates(evidence: Evidence) -> CauseLook:
     verdict = diagnosis.verdict
     fit = diagnosis.fit
     if fit is None:
-        return CauseLook(
-            COORDINATES, why_too_few(diagnosis, "points" if evidence.are_points else "boxes")
-        )
+        noun = "points" if evidence.are_points else "boxes"
+        arrays = evidence.arrays
+        lacks = why_too_few(arrays.boxes, arrays.answered, arrays.places, noun)
+        return CauseLook(COORDINATES, lacks)
     if verdict is CoordinateVerdict.NONE:
         return CauseLook(COORDINATES, "the boxes follow the objects in no convention")
     if verdict is CoordinateVerdict.FITS and not getattr(diagnosis, "drift", False):

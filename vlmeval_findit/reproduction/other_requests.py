@@ -26,7 +26,7 @@ _OFTEN = 0.1  # Share of the replies that are one box
 _APART = 0.5  # IoU below which objects of a picture are different
 _EQUAL = 0.5  # Share of pairs about different objects of a picture that are equal
 _MOST_AWAY = 8  # Rows by which answers may be late, or early
-_SHIFTED = 3.0  # Times as many answers fit as by chance
+_SHIFTED = 1.3  # Times as many answers fit as of any other row, their own included
 _FITS_WELL = 0.75  # IoU with an object that is hardly chance
 _EXCESS = 6.0  # Standard errors over what is expected by chance
 
@@ -84,7 +84,7 @@ def _one_box(evidence: Evidence, rows: _Rows) -> Cause | None:
     text, count = texts.most_common(1)[0]
     same = {id(one) for one in rows.scored if one.reply.answer.strip() == text}
     places = {
-        (rows.pictures[at], *np.round(rows.truths[at], 1))
+        tuple(np.round(rows.truths[at], 1).tolist())
         for at, one in enumerate(rows.scored)
         if id(one) in same
     }
@@ -149,11 +149,11 @@ def _of_row_before(evidence: Evidence, rows: _Rows) -> Cause | None:
         if shift and abs(shift) < len(rows.scored):
             hits[shift] = float((rows.fits(shift) >= 0.5).mean())
     shift = max(hits, key=lambda each: hits[each])
-    others = [share for each, share in hits.items() if each != shift]
-    usual = float(np.median(others))
-    count = round(hits[shift] * (len(rows.scored) - abs(shift)))
     own = float((rows.fits(0) >= 0.5).mean())
-    if count < _FEWEST or hits[shift] < _SHIFTED * max(usual, 0.03) or hits[shift] < own:
+    # Several expressions of an object follow each other: they share a part of the hits.
+    others = max([own, *(share for each, share in hits.items() if each != shift)])
+    count = round(hits[shift] * (len(rows.scored) - abs(shift)))
+    if count < _FEWEST or hits[shift] < _SHIFTED * max(others, 0.1):
         return None
     which = "before" if shift > 0 else "after"
     away = "" if abs(shift) == 1 else f" by {abs(shift)}"
