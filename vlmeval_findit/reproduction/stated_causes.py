@@ -5,7 +5,7 @@ They are free and certain, so they are looked at first, each with the value over
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from math import sqrt
 from typing import NamedTuple
 
@@ -20,6 +20,7 @@ from .reproduction_records import Cause, CauseLook
 # --- groups of replies ----------------------------------------------------------------------------
 
 _FEWEST = 10  # Replies of a group
+_LOW = 0.8  # Of the published value
 _APART = 4.0  # Standard errors between two groups; some 30 groups are compared
 
 
@@ -41,11 +42,16 @@ class GroupLoss(NamedTuple):
         )
 
 
-def find_group_loss(evidence: Evidence, name_of: Callable[[ScoredReply], str]) -> GroupLoss | None:
+def find_group_loss(
+    evidence: Evidence, name_of: Callable[[ScoredReply], str], below: float = _LOW
+) -> GroupLoss | None:
     """Find groups of replies without which the figure would agree; None without such groups.
 
-    Groups are named by replies, and chosen by their loss: those below the others by four
-    standard errors.
+    Args:
+        evidence: the attempt.
+        name_of: names the group of a reply; "" is of none.
+        below: groups with less than this share of the published value are low; together they
+            must be below the others by four standard errors.
     """
     rows: dict[str, list[float]] = {}
     answered = [scored for scored in evidence.scored if not scored.reply.failed]
@@ -55,7 +61,8 @@ def find_group_loss(evidence: Evidence, name_of: Callable[[ScoredReply], str]) -
     rows.pop("", None)
     if len(rows) < 2:
         return None
-    low = tuple(_low_groups(rows, evidence.judgement.published / 100))
+    least = below * evidence.judgement.published / 100
+    low = tuple(name for name, shares in rows.items() if np.mean(shares) < least)
     if not low or len(low) == len(rows):
         return None
     left = [share for name in low for share in rows[name]]
@@ -68,13 +75,6 @@ def find_group_loss(evidence: Evidence, name_of: Callable[[ScoredReply], str]) -
         return None
     share = 100 * float(np.mean(left))
     return GroupLoss(low, len(left), share, 100 * float(np.mean(others)), value)
-
-
-def _low_groups(rows: Mapping[str, Sequence[float]], published: float) -> Iterator[str]:
-    """Yield groups that are nearer to half of the published share than to it."""
-    for name, shares in rows.items():
-        if np.mean(shares) < 0.8 * published:
-            yield name
 
 
 def _is_below(left: Sequence[float], right: Sequence[float]) -> bool:
