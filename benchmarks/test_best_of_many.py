@@ -21,7 +21,7 @@ from vlmeval_findit.statistics import (
     BestOf,
     Difference,
     Estimate,
-    Family,
+    FamilyOfTests,
     correct_by_holm,
     paired_difference,
 )
@@ -61,7 +61,7 @@ def as_named(estimates: Sequence[Estimate], best: int) -> Mapping[int, Differenc
     others = [at for at in range(len(estimates)) if at != best]
     tests = correct_by_holm(
         (paired_difference(estimates[at], estimates[best], F1.name) for at in others),
-        Family.FORMATS,
+        FamilyOfTests.FORMATS,
     )
     return dict(zip(others, tests, strict=True))
 
@@ -69,7 +69,8 @@ def as_named(estimates: Sequence[Estimate], best: int) -> Mapping[int, Differenc
 def holm_of_all_pairs(estimates: Sequence[Estimate], best: int) -> Mapping[int, Difference]:
     pairs = list(combinations(range(len(estimates)), 2))
     tests = correct_by_holm(
-        (paired_difference(estimates[a], estimates[b], F1.name) for a, b in pairs), Family.FORMATS
+        (paired_difference(estimates[a], estimates[b], F1.name) for a, b in pairs),
+        FamilyOfTests.FORMATS,
     )
     of_pair = dict(zip(pairs, tests, strict=True))
     return {b if a == best else a: test for (a, b), test in of_pair.items() if best in (a, b)}

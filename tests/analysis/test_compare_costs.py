@@ -14,9 +14,9 @@ from scored_runs import World, failing, saying, speaking
 
 from vlmeval_findit.analysis import CostDifference, compare_costs, shared_costs
 from vlmeval_findit.cli import main
-from vlmeval_findit.leaderboard import cost_comparison_table
+from vlmeval_findit.leaderboard import cost_comparison_table, legend_of
 from vlmeval_findit.scoring import RowData, Run, RunCosts, load_run
-from vlmeval_findit.statistics import Difference
+from vlmeval_findit.statistics import TOO_FEW_IMAGES, Difference
 
 NAME = "FindIt_Pascal_xyxy_json_bbox_2d"
 
@@ -78,6 +78,8 @@ def test_significant_differences_have_a_star(p_value: float | None, sign: str) -
     table = cost_comparison_table(compared, RunCosts(), RunCosts())
     ((*_, p, _),) = table.cells()
     assert (p[1].value, p[1].sign) == (p_value, sign)
+    why = f"–: no test, no interval, as {TOO_FEW_IMAGES}"
+    assert (why in legend_of([table])) == (p_value is None)
 
 
 def test_compare_prints_and_writes_costs(

@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from boards import JSON, LABELS_JSON, METRICS, NOW, TEXT, board, csv_rows, runs
@@ -204,3 +205,13 @@ def test_doubts_and_forced_contradictions_are_in_every_output(runs: list[Run], c
     assert "given unit; prompts &lt;hash&gt;" in make_page(board, NOW)
     print_remarks(board, "leaderboard.md")
     assert line in capsys.readouterr().out
+
+
+def test_tables_of_a_board_share_its_notes(
+    board: Board, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Notes ask every run; a board of a thousand runs has thirty tables."""
+    asked = Mock(wraps=notes.remarks)
+    monkeypatch.setattr(notes, "remarks", asked)
+    write_board(board, tmp_path, NOW)
+    assert asked.call_count == 2, "of all runs, and of the reported ones"

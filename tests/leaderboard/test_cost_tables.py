@@ -21,7 +21,9 @@ from vlmeval_findit.leaderboard import (
     RUN_COSTS,
     Board,
     cost_table,
+    legend_of,
     make_board,
+    to_markdown,
     to_terminal,
     write_board,
 )
@@ -82,6 +84,10 @@ def test_a_model_costs_the_mean_over_its_datasets(two_models: Board) -> None:
     ]
     (line,) = table.notes[1].lines
     assert line == "A: dollars: stated by the service; 5 of 17 after several attempts"
+    text = to_markdown(table)
+    assert "| B | 0.25 ‡ | 0.25 ‡ | 700 ‡ | 9 ‡ | – | 1/2 |" in text
+    assert "‡" not in text.split("| B |")[0], "A has every dataset"
+    assert legend_of([table])[0].startswith("‡: of its own datasets")
 
 
 def test_a_cost_unknown_of_one_dataset_is_empty(world: World) -> None:
@@ -158,6 +164,8 @@ def test_files_for_programs_have_every_cost(two_models: Board, tmp_path: Path) -
     assert "Cost of a query" in (tmp_path / "leaderboard.tex").read_text()
     book = load_workbook(tmp_path / "leaderboard.xlsx")
     assert "Cost" in book.sheetnames
+    formats = [[cell.number_format for cell in row] for row in book["Cost"].iter_rows(4, 5, 2, 5)]
+    assert [["‡" in each for each in row] for row in formats] == [[False] * 4, [True] * 4]
     for sheet in ("Formats", "All values"):
         names = [cell.value for cell in book[sheet][3]]
         assert {"USD per 1000", "answers", "retried"} <= {*names}

@@ -18,7 +18,7 @@ from vlmeval_findit.benchmarks import benchmark_of, benchmarks
 from vlmeval_findit.boxes import Truth
 from vlmeval_findit.cli import main
 from vlmeval_findit.data import load_dataset
-from vlmeval_findit.leaderboard import errors_table, lost_table, make_board, write_board
+from vlmeval_findit.leaderboard import INTERVAL, errors_table, lost_table, make_board, write_board
 from vlmeval_findit.protocol import (
     FAILED_ANSWER,
     Metric,
@@ -29,7 +29,12 @@ from vlmeval_findit.protocol import (
     with_events,
 )
 from vlmeval_findit.scoring import Run
-from vlmeval_findit.statistics import clustered_sums, estimate_errors, estimate_metrics
+from vlmeval_findit.statistics import (
+    INTERVALS_ALONE,
+    clustered_sums,
+    estimate_errors,
+    estimate_metrics,
+)
 
 __all__ = ["letters"]
 
@@ -250,6 +255,7 @@ def test_everything_at_once_and_twice(world: World, capsys, tmp_path) -> None:
     assert texts[0] == texts[1]
     lines = texts[0][0].splitlines()
     assert max(map(len, lines)) <= 80
+    assert lines.count(f"{INTERVAL}: {INTERVALS_ALONE}.") == 1, "Holm's p is not of these"
     at = lines.index(f"One on {NAME}")
     assert lines[at + 2].startswith("F1@0.5 (failed calls as misses)")
     assert lines[at + 3 + len(points(run))].split() == ["sum", "100.0"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from datetime import datetime
 from functools import partial
 
 import numpy as np
@@ -14,6 +15,7 @@ from simulated_trainings import claims_of, simulated_runs
 
 from vlmeval_findit.analysis import compare_runs, run_intervals
 from vlmeval_findit.leaderboard import (
+    OTHER_FAMILY,
     LearningCurve,
     curve_table,
     group_comparable,
@@ -21,6 +23,7 @@ from vlmeval_findit.leaderboard import (
     make_board,
 )
 from vlmeval_findit.protocol import Answer, Identity, Reviews, ReviewVerdict
+from vlmeval_findit.report import make_page
 from vlmeval_findit.scoring import Run, load_runs, reviewed_runs
 from vlmeval_findit.statistics import ALPHA, BestOf, alpha_share, corrected_for_pairs
 
@@ -29,6 +32,7 @@ __all__ = ["simulated_runs"]
 JSON = "FindIt_Pascal_xyxy_json_bbox_2d"
 TEXT = "FindIt_Pascal_xyxy_text"
 METRIC = "F1@0.5 (failed calls as misses)"
+NOON = datetime(2026, 1, 1, 12)
 
 
 def curves_of(runs: Sequence[Run]) -> list[LearningCurve]:
@@ -61,6 +65,8 @@ def test_the_best_is_compared_with_every_other_checkpoint(world: World) -> None:
         expected = min(1.0, corrected_for_pairs(of_pair.p_value, 3) / alpha_share(3))
         assert point.to_best.corrected == pytest.approx(expected)
     assert curve.verdict.endswith("significantly better than all others")
+    assert [OTHER_FAMILY] in [note.lines for note in curve_table(curve).notes]
+    assert make_page(make_board(runs), NOON).count(OTHER_FAMILY) == 1
 
 
 def test_of_equal_checkpoints_the_first_is_best(world: World) -> None:

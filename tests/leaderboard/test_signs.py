@@ -26,7 +26,7 @@ from vlmeval_findit.leaderboard import (
 )
 from vlmeval_findit.report import headlines_of, losses_of, make_page, panels_of
 from vlmeval_findit.scoring import load_runs
-from vlmeval_findit.statistics import Family
+from vlmeval_findit.statistics import INTERVALS_ALONE, FamilyOfTests
 
 FORMATS = ("xyxy_json", "xywh_json", "xyxy_text")
 SIGNS = (
@@ -205,12 +205,14 @@ def test_each_output_says_what_p_values_are_corrected_for(
     board = board_of(world, 40, ("Pascal",))
     page = make_page(board, NOW)
     pairs = page.split('<section id="compare"')[1].split("</section>")[0]
-    assert Family.ERRORS.value in pairs
+    assert FamilyOfTests.ERRORS.value in pairs
+    assert INTERVALS_ALONE in pairs
+    assert "two families" in pairs
     for text in (as_markdown(board), as_latex(board), page):
-        assert Family.MODELS.value in text
+        assert FamilyOfTests.MODELS.value in text
     files = [f"{world.runs}/{model}_FindIt_Pascal_xyxy_json.json" for model in ("Many", "One")]
     assert main(["compare", *files]) == 0
-    assert f"p: {Family.PAIR.value}." in capsys.readouterr().out
+    assert f"p: {FamilyOfTests.PAIR.value}." in capsys.readouterr().out
 
 
 # --- a format that was named ----------------------------------------------------------------------

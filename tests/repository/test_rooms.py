@@ -11,6 +11,7 @@ from graphlib import TopologicalSorter
 from importlib.util import resolve_name
 from pathlib import Path
 
+import pytest
 from paths import ROOT
 from syntax_trees import nodes_of, tree_of
 
@@ -153,3 +154,11 @@ def test_the_engine_loads_no_benchmark_and_nothing_heavy() -> None:
     of_benchmarks = {item.split(".", 2)[2] for item in actual if "findit.benchmarks." in item}
     modules_of = {item for item in of_benchmarks if "." in item}
     assert modules_of <= {"findit.variant", "findit.findit_datasets"}
+
+
+@pytest.mark.parametrize("command", ["leaderboard", "compare", "errors", "export"])
+def test_commands_over_scores_load_no_event_loop(command: str) -> None:
+    """They ask nobody: asyncio and ssl would be 3 MiB and 30 ms of each."""
+    code = f"import sys; from vlmeval_findit.cli import {command}; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert not {"asyncio", "ssl", "aiohttp"} & set(done.stdout.split())

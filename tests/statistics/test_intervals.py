@@ -13,7 +13,7 @@ from vlmeval_findit.statistics import (
     FEWEST_IMAGES,
     Difference,
     Estimate,
-    Family,
+    FamilyOfTests,
     Interval,
     chance_of_lead,
     clustered_sums,
@@ -198,7 +198,7 @@ def test_a_share_above_its_whole_is_refused() -> None:
     ],
 )
 def test_holms_correction(given: Sequence[float | None], expected: Sequence[float | None]) -> None:
-    actual = correct_by_holm((Difference(1.0, None, p, p) for p in given), Family.ERRORS)
+    actual = correct_by_holm((Difference(1.0, None, p, p) for p in given), FamilyOfTests.ERRORS)
     assert [item.p_value for item in actual] == given
     assert [item.significant for item in actual] == [p is not None and p < 0.05 for p in expected]
     assert [item.corrected for item in actual] == [

@@ -22,7 +22,7 @@ from ..scoring import Run, score_command
 from ..statistics import (
     Difference,
     Estimate,
-    Family,
+    FamilyOfTests,
     Interval,
     clustered_sums,
     correct_by_holm,
@@ -122,7 +122,7 @@ def error_differences(left: Estimate, right: Estimate) -> dict[str, Difference]:
     """Subtract the points of each error type, by its key; both are of :func:`error_estimate`."""
     keys = [m.name for m in left.metrics if left.value(m.name) or right.value(m.name)]
     tests = [paired_difference(left, right, key) for key in keys]
-    return dict(zip(keys, correct_by_holm(tests, Family.ERRORS), strict=True))
+    return dict(zip(keys, correct_by_holm(tests, FamilyOfTests.ERRORS), strict=True))
 
 
 def _dataset_and_table(run: Run) -> str:

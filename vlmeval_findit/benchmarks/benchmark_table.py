@@ -15,7 +15,6 @@ from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
-from typing import Any
 
 from ..core import Group, PluginTable, alternatives, dataset_names, quoted_value, suggestion
 from ..protocol import AnyDataset, Baseline, Benchmark, DatasetNameError, DatasetVariant
@@ -184,12 +183,6 @@ def baseline_for(name: str, variant: DatasetVariant) -> Baseline:
         tables = ", ".join(sorted(result.annotation_tables))
         raise ValueError(f"{name} cannot answer {variant.name}; it answers {tables}")
     return result
-
-
-def is_findit_entry(name: str, entry: Mapping[str, Any]) -> bool:
-    """Tell by class or name whether an entry of ``data`` in a ``--config`` file is FindIt's."""
-    by_class = any(str(entry.get("class")) in _classes_of(package) for package in _packages())
-    return by_class or resembles_dataset_name(str(entry.get("dataset", name)))
 
 
 @cache

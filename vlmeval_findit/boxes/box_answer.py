@@ -45,8 +45,7 @@ class LenientBoxes:
     recoverable: Sequence[int]  # Objects that only it hits
 
 
-@dataclass(frozen=True, slots=True)
-class BoxAnswer:
+class BoxAnswer(NamedTuple):
     """The boxes of an answer, in the order of the reply, and what they were matched with.
 
     Without boxes it is that of a failed call, of a reply without a box, or of no box answer at all.

@@ -37,7 +37,7 @@ from ..leaderboard import (
 )
 from ..protocol import Reviews
 from ..scoring import RowData, Run, errata_lines, errata_of, facts_of, load_runs
-from ..statistics import INTERVALS_LEGEND, BestOf, Difference, Family
+from ..statistics import INTERVALS_LEGEND, BestOf, Difference, FamilyOfTests
 from ..storage import read_reviews
 from .command_base import PATH, Command, json_option, option, reviews_option, say
 from .leaderboard import with_reviews
@@ -150,7 +150,7 @@ def _choice_of(pair: tuple[Run, Run], sides: Sequence[_Side]) -> BestOf | None:
     count = len(formats.get((left.model, left.board_dataset), ())) or 2
     if (count, tables) == (2, 1):
         return None
-    return BestOf(count, 1 / tables, Family.FORMATS)
+    return BestOf(count, 1 / tables, FamilyOfTests.FORMATS)
 
 
 def _key(pair: tuple[Run, Run]) -> tuple[Path, Path]:

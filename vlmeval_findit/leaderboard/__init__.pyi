@@ -18,6 +18,7 @@ from .comparable import (
 )
 
 from .legends import (
+    INTERVAL as INTERVAL,
     IN_A_TERMINAL as IN_A_TERMINAL,
     elsewhere_column as elsewhere_column,
     legend_of as legend_of,
@@ -63,6 +64,7 @@ from .columns import (
 
 from .board_tables import (
     metric_table as metric_table,
+    overall_table as overall_table,
     tested_cell as tested_cell,
     values_table as values_table,
     sweep_table as sweep_table,
@@ -139,6 +141,7 @@ from .learning_curve import (
     LearningCurve as LearningCurve,
     learning_curves as learning_curves,
     curve_table as curve_table,
+    OTHER_FAMILY as OTHER_FAMILY,
 )
 
 from .table_output import (

@@ -107,9 +107,9 @@ class DatasetMean:
     datasets: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class Board:
-    """The leaderboard of one benchmark."""
+    """The leaderboard of one benchmark; no other is equal to it."""
 
     benchmark: Benchmark
     headline: Metric  # With failed calls as misses, if any call failed

@@ -12,11 +12,11 @@ from itertools import chain
 
 from ..analysis import CostDifference
 from ..scoring import COST_KINDS, COSTS, Cost, RunCosts, Summary, mean_costs
-from ..statistics import Family
+from ..statistics import TOO_FEW_IMAGES, FamilyOfTests
 from .board import Board, BoardCell
 from .columns import Column, amount_column, count_column, p_column, table_of
-from .legends import STAR, STAR_MEANING, difference_cell, p_cell
-from .result_table import NONE, FieldType, Note, Table
+from .legends import PART_SIGN, STAR, STAR_MEANING, difference_cell, p_cell
+from .result_table import NONE, FieldType, Note, Table, TableCell
 
 _ANSWERS = "answers"
 
@@ -31,12 +31,15 @@ def _amounts(cost: Cost) -> list[Column[RunCosts]]:
     ]
 
 
-def _short_amount(cost: Cost, summary: Summary) -> Column[RunCosts]:
-    """Return a column for people, in the unit of its short name."""
+def _short_amount(cost: Cost, summary: Summary, sign: str) -> Column[tuple[RunCosts, bool]]:
+    """Return a column for people, in the unit of its short name; ``sign`` is of costs in part."""
 
-    def short(costs: RunCosts) -> float | None:
+    def short(item: tuple[RunCosts, bool]) -> TableCell:
+        costs, is_part = item
         value = cost.of_run(costs, summary)
-        return None if value is None else value / cost.short_unit
+        if value is None:
+            return TableCell()
+        return TableCell(value / cost.short_unit, sign=sign if is_part else "")
 
     return amount_column(summary.short_column, short)
 
@@ -97,24 +100,29 @@ def cost_table(board: Board) -> Table:
     Costs that are not known of any model have no column.
     """
     datasets = board.counted_datasets
-    known: dict[str, RunCosts] = {}
-    shares: dict[str, str] = {}
+    costs: dict[str, RunCosts] = {}
+    lacking: dict[str, int] = {}  # Datasets that a model has no run on
     for model in board.models:
         by_dataset = _on_datasets(board, model, datasets)
-        shares[model] = f"{len(by_dataset)}/{len(datasets)}"
         mean = mean_costs(by_dataset)
         if any(cost.of_run(mean) is not None for cost in COSTS):
-            known[model] = mean
+            costs[model] = mean
+            lacking[model] = len(datasets) - len(by_dataset)
     shown = [
-        cost for cost in COSTS if any(cost.of_run(each) is not None for each in known.values())
+        cost for cost in COSTS if any(cost.of_run(each) is not None for each in costs.values())
     ]
     columns: list[Column[str]] = [Column("model", str)]
     for cost in shown:
         for summary in cost.summaries:
-            columns.append(_short_amount(cost, summary).by(known.__getitem__))
-    if {shares[model] for model in known} - {f"{len(datasets)}/{len(datasets)}"}:
-        columns.append(Column("datasets", shares.__getitem__))
-    return table_of("Cost of a query", columns, known, _notes(shown, known) if known else ())
+            amount = _short_amount(cost, summary, PART_SIGN)
+            columns.append(amount.by(lambda model: (costs[model], lacking[model] > 0)))
+    if any(lacking.values()):
+        columns.append(
+            Column("datasets", lambda model: f"{len(datasets) - lacking[model]}/{len(datasets)}")
+        )
+    signs = {PART_SIGN: "of its own datasets, which are not those of the others: not compared"}
+    notes = _notes(shown, costs) if costs else ()
+    return table_of("Cost of a query", columns, costs, notes, signs)
 
 
 def _notes(shown: Sequence[Cost], known: Mapping[str, RunCosts]) -> list[Note]:
@@ -178,5 +186,9 @@ def cost_comparison_table(
         if words := list(cost_words(costs)):
             notes.append(Note(name, words))
     title = "Costs: means over the queries of which both are known"
-    signs = {STAR: STAR_MEANING, "p": Family.PAIR.value}
+    signs = {
+        STAR: STAR_MEANING,
+        "p": FamilyOfTests.PAIR.value,
+        NONE: f"no test, no interval, as {TOO_FEW_IMAGES}",
+    }
     return table_of(title, columns, differences, notes if differences else (), signs)

@@ -22,7 +22,7 @@ from ..analysis import (
 from ..benchmarks.findit import FALSE_ALARM_RATE, REJECTION_ACCURACY
 from ..protocol import Better, ErrorAnalysis, Metric
 from ..scoring import Run
-from ..statistics import TOO_FEW_IMAGES, Difference, Family
+from ..statistics import INTERVALS_ALONE, TOO_FEW_IMAGES, Difference, FamilyOfTests
 from .board import Board
 from .board_tables import RUN_COLUMNS
 from .columns import (
@@ -35,7 +35,7 @@ from .columns import (
     value_column,
 )
 from .comparable import by_model
-from .legends import STAR, STAR_MEANING, difference_cell, p_cell
+from .legends import INTERVAL, STAR, STAR_MEANING, difference_cell, p_cell
 from .reported_formats import FormatRow
 from .result_table import NONE, FieldValue, Note, Table, TableCell
 
@@ -215,7 +215,12 @@ def error_differences_table(
         difference_column("points", points),
         p_column("p (Holm)", corrected),
     ]
-    signs = {STAR: STAR_MEANING, "p (Holm)": Family.ERRORS.value, NONE: TOO_FEW_IMAGES}
+    signs = {
+        STAR: STAR_MEANING,
+        "p (Holm)": FamilyOfTests.ERRORS.value,
+        INTERVAL: INTERVALS_ALONE,
+        NONE: TOO_FEW_IMAGES,
+    }
     title = f"against {other.model} on {other.variant.name}"
     return table_of(title, columns, [*items, ("lost in all", None)], signs=signs)
 

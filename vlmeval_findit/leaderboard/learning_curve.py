@@ -19,7 +19,7 @@ from ..statistics import (
     TOO_FEW_IMAGES,
     BestOf,
     Difference,
-    Family,
+    FamilyOfTests,
     Interval,
     alpha_share,
     metric_intervals,
@@ -29,6 +29,12 @@ from .columns import Column, count_column, difference_column, p_column, table_of
 from .comparable import ComparableRuns, group_by
 from .legends import BOLD, TIED_SIGN, UNTESTED_SIGN, difference_cell, tie_of
 from .result_table import Note, Table, TableCell
+
+# Why ranks and curves may say two things of two checkpoints
+OTHER_FAMILY = (
+    "Ranks are corrected for the pairs of their column alone, curves also for all looks and "
+    "datasets of a training: ranks may tell two checkpoints apart that a curve does not"
+)
 
 _NAMED = 5  # Most steps that the verdict names
 
@@ -136,7 +142,7 @@ def _curve(checkpoints: Sequence[_Checkpoint], curves: int) -> LearningCurve:
     _, _, best = min(estimates, key=lambda known: metric.better.order(known[1]))
     # A single checkpoint is tested against none.
     share = alpha_share(max(2, len(estimates))) / curves
-    choice = BestOf(len(estimates), share, Family.CHECKPOINTS)
+    choice = BestOf(len(estimates), share, FamilyOfTests.CHECKPOINTS)
     points = []
     for each, value, estimate in estimates:
         interval = metric_intervals(estimate)[metric.name]
@@ -167,6 +173,7 @@ def curve_table(curve: LearningCurve) -> Table:
         Note("", [curve.verdict]),
         Note(curve.title, ["failed calls count as misses"]),
         Note("Intervals", [INTERVALS_LEGEND]),
+        Note("", [OTHER_FAMILY]),
     )
     title = f"{curve.name} on {curve.dataset}"
     return table_of(title, columns, curve.points, notes, _SIGNS)
@@ -176,5 +183,5 @@ _SIGNS = {
     TIED_SIGN: "the best is not significantly better",
     UNTESTED_SIGN: f"not tested, as {TOO_FEW_IMAGES}",
     BOLD: "the best",
-    "p": Family.CHECKPOINTS.value,
+    "p": FamilyOfTests.CHECKPOINTS.value,
 }

@@ -23,6 +23,7 @@ RANKS = "1–3"
 TIED_SIGN = "≈"  # The difference to what a table names may be chance
 UNTESTED_SIGN = "?"  # That difference, or that to all others of a column, is not tested
 VOTED = "†"  # A value with reviews whose reviewers saw the model's answers
+PART_SIGN = "‡"  # A mean over some of the datasets that others of its column are over
 STAR = "*"  # A significant difference
 STAR_MEANING = f"p below {ALPHA:g}"
 

@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from operator import itemgetter
+from weakref import WeakKeyDictionary
 
 from ..analysis import ELSEWHERE, ELSEWHERE_MEANING, UNEVEN_DATASETS, ranking_rule, transparent_rows
 from ..benchmarks.findit import rejection_line
@@ -21,7 +22,7 @@ from ..scoring import (
     part_in_words,
     score_again,
 )
-from ..statistics import TOO_FEW_IMAGES, WHICH_IMAGES_COUNT, Family
+from ..statistics import TOO_FEW_IMAGES, WHICH_IMAGES_COUNT, FamilyOfTests
 from .board import OVERALL, Board, BoardCell
 from .comparable import ComparableRuns, group_by
 from .legends import (
@@ -65,8 +66,8 @@ def how_to_read(board: Board) -> str:
     return (
         "Values in percent. Intervals and tests are over images: queries of one image count "
         f"together, and so does an image that datasets share ({WHICH_IMAGES_COUNT}). "
-        f"Tests are paired t-tests at 5 %, {Family.MODELS.value}: with 95 % all true ranks of a "
-        "column lie in their ranges. "
+        f"Tests are paired t-tests at 5 %, {FamilyOfTests.MODELS.value}: with 95 % all true ranks "
+        "of a column lie in their ranges. "
         "Models are ordered by the headline metric with failed calls as misses; other metrics are "
         "over answered calls only, and rank no model that has failed calls. "
         "Means are given for models that have every dataset in them."
@@ -143,11 +144,22 @@ def formats_compared(board: Board) -> dict[str, int]:
     return counts
 
 
+# Of each board: its tables, some thirty of them, have the same notes, which ask every run
+_NOTES: WeakKeyDictionary[Board, dict[bool, list[Note]]] = WeakKeyDictionary()
+
+
 def notes_of(board: Board, only_reported: bool = False) -> list[Note]:
     """Return all notes, first how to read the values.
 
     ``only_reported``: of doubts about runs those of reported formats, which tables of models have.
     """
+    known = _NOTES.setdefault(board, {})
+    if only_reported not in known:
+        known[only_reported] = _all_notes(board, only_reported)
+    return list(known[only_reported])
+
+
+def _all_notes(board: Board, only_reported: bool) -> list[Note]:
     sources = group_by(board.published, lambda each: each.where)
     published = [
         f"{where}: {', '.join(dict.fromkeys(each.model for each in group))}"

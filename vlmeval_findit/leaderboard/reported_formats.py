@@ -20,7 +20,7 @@ from ..statistics import (
     BestOf,
     Difference,
     Estimate,
-    Family,
+    FamilyOfTests,
     Interval,
     metric_intervals,
 )
@@ -179,7 +179,7 @@ def _choice_of(estimates: Sequence[Estimate], alpha_share: float) -> BestOf:
     """Return how formats are tested: the values decide which is the best, and the reported."""
     headline = estimates[0].metrics[0].name
     known = sum(each.value(headline) is not None for each in estimates)
-    return BestOf(max(2, known), alpha_share, Family.FORMATS)
+    return BestOf(max(2, known), alpha_share, FamilyOfTests.FORMATS)
 
 
 def tests_against(

@@ -154,7 +154,7 @@ def _fill_column(
         font = _QUOTED if place >= len(cells) - quoted else _BOLD if cell.best else _PLAIN
         alignment = _TEXT if field.kind is FieldType.TEXT else _NUMBER
         look = _Look(font, alignment, _number_format(field, cell), fill)
-        _put_styled(sheet, row, at, cell.value, look, styles)
+        _put_styled(sheet, row, at, _value(field, cell), look, styles)
         if field.interval:
             interval = (bounds_of(field, cell) + sign_of(field, cell)).strip()
             _put_styled(sheet, row, at + 1, interval, _Look(_FAINT, fill=fill), styles)
@@ -169,11 +169,27 @@ def _put_styled(
     styles.apply(look, _put(sheet, row, column, None if value == "" else value))
 
 
+def _value(field: Field, cell: TableCell) -> str | float | None:
+    """Return what a cell holds: of a rank the range, as all tables show it; a number if it is one.
+
+    Programs that read the sheet see no number formats: what a cell shows must be what it holds.
+    """
+    if field.kind is not FieldType.RANK or cell.value is None:
+        return cell.value
+    text = f"{text_of(field, cell)}{sign_of(field, cell)}"
+    return int(text) if text.isdecimal() else text
+
+
 def _number_format(field: Field, cell: TableCell) -> str:
-    """Return the number format of a value, so that it looks as in other tables."""
-    if field.kind is FieldType.RANK and cell.value is not None:
-        # The number sorts the rows; what is shown is the range.
-        return f'"{text_of(field, cell)}{sign_of(field, cell)}"'
+    """Return the number format of a value, so that it looks as in other tables.
+
+    Where no column of intervals follows that would have the sign, it is in the format.
+    """
+    sign = "" if field.interval or field.kind is FieldType.RANK else sign_of(field, cell)
+    return f'{_plain_format(field, cell)}"{sign}"' if sign else _plain_format(field, cell)
+
+
+def _plain_format(field: Field, cell: TableCell) -> str:
     if field.kind is FieldType.AMOUNT and isinstance(cell.value, int | float):
         return _three_digits(cell.value)
     return _FORMATS.get(field.kind, "General")

@@ -130,8 +130,9 @@ from .call_results import (
     ModelClient as ModelClient,
     CancelledError as CancelledError,
     Cancellable as Cancellable,
-    in_thread as in_thread,
 )
+
+from .threads import in_thread as in_thread
 
 from .settings import (
     SettingsError as SettingsError,

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from dataclasses import replace
 from enum import Enum
-from threading import Thread
-from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from ..core import Secrets, known_secrets, quoted_line
 from .dataset_variant import DatasetVariant, Message
@@ -111,28 +108,3 @@ class Cancellable(Protocol):
 
     def cancelled_by(self, told: Callable[[], bool]) -> None:
         """Raise a :class:`CancelledError` instead of generating a token once told to stop."""
-
-
-T = TypeVar("T")
-
-
-async def in_thread(function: Callable[..., T], *arguments: Any) -> T:
-    """Run a function in a daemon thread: if it hangs, the process can still end."""
-    loop = asyncio.get_running_loop()
-    future: asyncio.Future[T] = loop.create_future()
-
-    def settle(how: Callable[[Any], None], what: Any) -> None:
-        if not future.done():
-            how(what)
-
-    def run() -> None:
-        settled: tuple[Callable[[Any], None], Any]
-        try:
-            settled = future.set_result, function(*arguments)
-        except BaseException as error:
-            settled = future.set_exception, error
-        with suppress(RuntimeError):  # the loop is gone: nobody waits for it any more
-            loop.call_soon_threadsafe(settle, *settled)
-
-    Thread(target=run, daemon=True).start()
-    return await future

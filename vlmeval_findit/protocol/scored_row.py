@@ -199,24 +199,18 @@ class RowTable(Sequence[ScoredRow]):
         return tuple(self)[at]
 
     def __iter__(self) -> Iterator[ScoredRow]:
-        sums = {name: column.tolist() for name, column in self.sums.items()}
+        sums = _by_row({name: column.tolist() for name, column in self.sums.items()}, len(self))
         slices = {kind: column.to_list() for kind, column in self.slices.items()}
-        fields: list[Sequence[Any]] = [self.indices.tolist(), self.source.to_list()]
-        fields += [self.failed.tolist(), self.reason.to_list()]
+        fields: list[Iterable[Any]] = [self.indices.tolist(), self.source.to_list(), sums]
+        fields += [self.failed.tolist(), self.reason.to_list(), _by_row(slices, len(self))]
         parts: dict[int, list[ScoredRow]] = {}
         for column in self.parts or ():
             parts.setdefault(column.index, []).append(column)
-        for at, (index, source, failed, reason) in enumerate(zip(*fields, strict=True)):
-            row_slices = _at(slices, at)
-            row_parts = {
-                part: column.sums
-                for column in parts.get(at, ())
-                for part in column.slices.items()
-                if part not in row_slices.items()
-            }
-            yield ScoredRow(
-                index, source, _at(sums, at), failed, reason, row_slices, parts=row_parts
-            )
+        for at, values in enumerate(zip(*fields, strict=True)):
+            row = ScoredRow(*values)
+            if its_parts := parts.get(at):
+                row = replace(row, parts=_parts_beside(row.slices, its_parts))
+            yield row
 
 
 def table_of(rows: Sequence[ScoredRow], counted: Sequence[ScoredRow] = ()) -> RowTable:
@@ -267,8 +261,26 @@ def _columns(rows: Sequence[Sums]) -> dict[str, Column]:
     return {sys.intern(name): column([sums.get(name) for sums in rows]) for name in names}
 
 
-def _at(columns: Mapping[str, Sequence[Any]], at: int) -> dict[str, Any]:
-    return {name: values[at] for name, values in columns.items() if values[at] is not None}
+def _by_row(columns: Mapping[str, Sequence[Any]], rows: int) -> Iterator[dict[str, Any]]:
+    """Yield the values of each row by name, without None."""
+    if not columns:
+        yield from ({} for _ in range(rows))
+    has_gaps = any(None in values for values in columns.values())
+    for values in zip(*columns.values(), strict=True):
+        row = dict(zip(columns, values, strict=True))
+        yield {name: each for name, each in row.items() if each is not None} if has_gaps else row
+
+
+def _parts_beside(
+    slices: Mapping[str, str], parts: Iterable[ScoredRow]
+) -> dict[tuple[str, str], Sums]:
+    """Return the sums of a row's parts by kind and value, which the row's slices are not."""
+    by_part: dict[tuple[str, str], Sums] = {}
+    for part in parts:
+        for kind_and_value in part.slices.items():
+            if kind_and_value not in slices.items():
+                by_part[kind_and_value] = part.sums
+    return by_part
 
 
 def _totals_of(rows: RowTable) -> dict[SumName, float]:

@@ -12,6 +12,7 @@ from ..analysis import ELSEWHERE_MEANING, HIT_SCORE
 from ..core import counted
 from ..leaderboard import (
     EXCLUDED_COLUMNS,
+    OTHER_FAMILY,
     Board,
     cheapest_formats,
     cheapest_sentence,
@@ -30,7 +31,14 @@ from ..leaderboard import (
     to_html,
 )
 from ..scoring import Run
-from ..statistics import FAULTS, TOO_FEW_IMAGES, WHICH_IMAGES_COUNT, Family, LabelFault
+from ..statistics import (
+    FAULTS,
+    INTERVALS_ALONE,
+    TOO_FEW_IMAGES,
+    WHICH_IMAGES_COUNT,
+    FamilyOfTests,
+    LabelFault,
+)
 from .board_charts import (
     DetailedCharts,
     DrawnCharts,
@@ -140,7 +148,7 @@ def _best(page: PageSource) -> Contents:
         "board": board,
         "forest": forest,
         "elsewhere": ELSEWHERE_MEANING,
-        "p_values": Family.MODELS.value,
+        "p_values": FamilyOfTests.MODELS.value,
         "drawn_models": MODELS,
         "tables": [metric_table(board, metric.name) for metric in board.shown],
         "to_html": to_html,
@@ -242,7 +250,8 @@ def _compare(page: PageSource) -> Contents | None:
     values = {
         "board": board,
         "elsewhere": ELSEWHERE_MEANING,
-        "errors_family": Family.ERRORS.value,
+        "errors_family": FamilyOfTests.ERRORS.value,
+        "errors_intervals": INTERVALS_ALONE,
         "too_few": TOO_FEW_IMAGES,
         "counting": WHICH_IMAGES_COUNT,
         "hit_score": HIT_SCORE,
@@ -250,7 +259,7 @@ def _compare(page: PageSource) -> Contents | None:
     }
     # A pair that was named with --compare is opened.
     opened = 0 if page.first else opening_pair(compared, page.runs)
-    families = {family.name: family.value for family in Family}
+    families = {family.name: family.value for family in FamilyOfTests}
     script = {"pairs": compared, "opening_pair": opened, "families": families}
     return Contents(values, script)
 
@@ -265,6 +274,7 @@ def _details(page: PageSource) -> Contents:
     values = {
         "details": drawn,
         "details_note": page.details.note,
+        "other_family": OTHER_FAMILY,
         "slice_tables": slices_tables(page.board),
         "reason_rows": rows,
         "reasons": list(dict.fromkeys(name for _, shares in rows for name in shares)),

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from functools import lru_cache
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cache, lru_cache
 from typing import Any, NamedTuple
 
 from ..analysis import (
@@ -21,7 +21,7 @@ from ..analysis import (
 from ..leaderboard import Board
 from ..protocol import Metric
 from ..scoring import Run
-from ..statistics import Difference, Estimate, Family, paired_difference
+from ..statistics import BestOf, Difference, Estimate, FamilyOfTests, paired_difference
 from .pair_choice import MODELS, Pair, page_key
 from .value_text import ends, rounded
 
@@ -79,13 +79,14 @@ def pair_values(pairs: Iterable[Pair], board: Board, runs: Sequence[Run]) -> lis
             failed=run.failed + held_out.failed,
         )
 
+    choice_of = cache(board.choice)  # Pairs of a column share it
     values = []
     for pair in pairs:
         left = place[page_key(pair.left)]
         right = place[page_key(pair.right)]
         places = {"dataset": pair.dataset, "left": left, "right": right}
         both = answers(left), answers(right)
-        test, family = _test_of(board, pair)
+        test, family = _test_of(board, pair, choice_of)
         of_pair = _values(*both, metrics, test)
         if pair.left.model != pair.right.model:
             of_pair |= _elsewhere(both, of_pair["metrics"], metrics, test)
@@ -93,11 +94,13 @@ def pair_values(pairs: Iterable[Pair], board: Board, runs: Sequence[Run]) -> lis
     return values
 
 
-def _test_of(board: Board, pair: Pair) -> tuple[PairTest, Family]:
+def _test_of(
+    board: Board, pair: Pair, choice_of: Callable[[str, str], BestOf]
+) -> tuple[PairTest, FamilyOfTests]:
     """Return how the board tests the two runs, and what their p-values are corrected for.
 
     Two reported runs are two models of a column, or else two formats of a model. A pair of
-    ``--compare`` may be neither: it is tested alone.
+    ``--compare`` may be neither: it is tested alone. ``choice_of`` is :meth:`.Board.choice`.
     """
     models = pair.left.model, pair.right.model
     if models[0] == models[1]:
@@ -105,12 +108,12 @@ def _test_of(board: Board, pair: Pair) -> tuple[PairTest, Family]:
         return row.choice.difference, row.choice.family
     reported = [board.run(model, pair.dataset) for model in models]
     if reported != [pair.left, pair.right]:
-        return paired_difference, Family.PAIR
+        return paired_difference, FamilyOfTests.PAIR
 
     def of_models(left: Estimate, right: Estimate, metric: str) -> Difference:
-        return board.choice(pair.dataset, metric).difference(left, right, metric)
+        return choice_of(pair.dataset, metric).difference(left, right, metric)
 
-    return of_models, Family.MODELS
+    return of_models, FamilyOfTests.MODELS
 
 
 def _elsewhere(

@@ -50,6 +50,8 @@ WHICH_IMAGES_COUNT = (
 )
 # What the intervals of a table are, for its legend
 INTERVALS_LEGEND = f"95 % over images; none where {TOO_FEW_IMAGES}"
+# The same beside p-values that are corrected by Holm's method, which has no intervals
+INTERVALS_ALONE = "95 % of each alone, and may exclude 0 where p is not below 5 %"
 
 _ROUNDING = 1e-6  # By which sums of rounded numbers may leave a share's range
 EQUAL = 1e-11  # Sums in another order differ in their last bits, but are equal
@@ -63,7 +65,7 @@ class Interval:
     high: float
 
 
-class Family(Enum):
+class FamilyOfTests(Enum):
     """Which tests share 5 %: what the p-value of a difference is corrected for, in words."""
 
     PAIR = "of this pair alone, not corrected for other pairs"
@@ -92,10 +94,10 @@ class Difference:
     interval: Interval | None
     p_value: float | None  # Two-sided; None, like the interval, for too few images
     corrected: float | None  # For the tests of its family; the verdict is by it
-    family: Family = Family.PAIR
+    family: FamilyOfTests = FamilyOfTests.PAIR
 
     @classmethod
-    def untested(cls, value: float, family: Family = Family.PAIR) -> Difference:
+    def untested(cls, value: float, family: FamilyOfTests = FamilyOfTests.PAIR) -> Difference:
         """Make a difference that has no test."""
         return cls(value, None, None, None, family)
 

@@ -21,12 +21,12 @@ import numpy as np
 
 from ..protocol import Array
 from .influences import Estimate
-from .intervals import ALPHA, Difference, Family, paired_difference
+from .intervals import ALPHA, Difference, FamilyOfTests, paired_difference
 
 # --- several tests at once ----------------------------------------------------------------------
 
 
-def correct_by_holm(differences: Iterable[Difference], family: Family) -> list[Difference]:
+def correct_by_holm(differences: Iterable[Difference], family: FamilyOfTests) -> list[Difference]:
     """Correct p-values by Holm's method: smallest times n, next n - 1, never descending.
 
     ``differences`` are all tests of the family.
@@ -111,7 +111,7 @@ class BestOf:
 
     count: int
     alpha_share: float = 1.0  # Of 5 %: tables that are shown together share them
-    family: Family = Family.MODELS
+    family: FamilyOfTests = FamilyOfTests.MODELS
 
     @property
     def p_value(self) -> float:

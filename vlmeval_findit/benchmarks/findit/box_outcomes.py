@@ -15,9 +15,8 @@ from .findit_query import FindItQuery
 IOU_THRESHOLDS = tuple(at / 20 for at in range(1, 20))  # IoU thresholds of curves
 
 
-def box_roles(row: ScoredRow) -> list[tuple[Role, float | None]]:
+def box_roles(answer: BoxAnswer) -> list[tuple[Role, float | None]]:
     """Return each box's role and its IoU (0: no object; None: a point, or not counted)."""
-    answer = BoxAnswer.of(row)
     nothing = None if answer.ious is None else 0.0
     result: list[tuple[Role, float | None]] = [(Role.MISS, nothing)] * len(answer.boxes)
     for pair in answer.pairs:
@@ -35,14 +34,14 @@ _MOST = 200  # Boxes of an answer that are drawn
 
 def draw(query: FindItQuery, row: ScoredRow) -> Drawing:
     """Draw an answer on its images."""
-    return draw_as(query, row, box_roles(row))
+    answer = BoxAnswer.of(row)
+    return draw_as(query, answer, box_roles(answer))
 
 
 def draw_as(
-    query: FindItQuery, row: ScoredRow, result: Sequence[tuple[Role, float | None]]
+    query: FindItQuery, answer: BoxAnswer, result: Sequence[tuple[Role, float | None]]
 ) -> Drawing:
     """Draw an answer on its images with the given roles, the boxes over the objects."""
-    answer = BoxAnswer.of(row)
     truth = query.truth
     drawn: dict[int, list[DrawnBox]] = {}
     for item in truth.ignored:

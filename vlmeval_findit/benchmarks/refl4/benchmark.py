@@ -102,7 +102,7 @@ class RefL4(FindIt):
         if roles and answer.ious is not None:
             role = Role.HIT if answer.hits[0] else Role.MISS
             roles[0] = (role, answer.ious[0])
-        return draw_as(dataset.queries[row.index], row, roles)
+        return draw_as(dataset.queries[row.index], answer, roles)
 
     def with_label(self, dataset: Any, query: Expression, answer: Answer) -> Expression:
         """Return the expression with another box: that of its annotation, which is scored, too."""
