@@ -324,7 +324,7 @@ SEEN_ELSEWHERE = {
     "sweeps/test_search_letters.py": {
         "test_all_formats_are_asked_once_and_the_best_is_written": ["search --out"],
     },
-    "scoring/test_check.py": {
+    "cli/test_plugin_checks.py": {
         "test_the_template_passes": ["check --from"],
         "test_ref_l4_passes_and_leaves_its_files": ["check --out"],
         "test_builtin_benchmarks_pass": ["check --encoder"],

@@ -18,7 +18,8 @@ from ..data import load_dataset, published_sets
 from ..models import MODELS, find_model, row_of_checkpoint
 from ..protocol import Benchmark, Drawing, custom_prompt, settings_from
 from ..report import drawn_values
-from ..scoring import plugin_check, plugin_tables
+from ..scoring import plugin_tables
+from . import plugin_checks
 from .access import without_effect
 from .command_base import PATH, Command, complete_datasets, option, say
 from .model_options import prompt_options
@@ -80,7 +81,7 @@ def command(
     return EXIT_SOME_FAILED if wrong else status
 
 
-def _findings(target: str, options: Mapping[str, Any], temporary: Path) -> plugin_check.Findings:
+def _findings(target: str, options: Mapping[str, Any], temporary: Path) -> plugin_checks.Findings:
     """Return the check of the row that has a name; a ValueError if no table has one.
 
     What is written goes to ``--out``, else into a temporary folder.
@@ -107,7 +108,7 @@ def _findings(target: str, options: Mapping[str, Any], temporary: Path) -> plugi
         def draw(drawing: Drawing, folder: Path) -> None:
             drawn_values(drawing, folder, lambda image: 0)
 
-        return plugin_check.check_benchmark(
+        return plugin_checks.check_benchmark(
             variant.name, settings, options["out"] or temporary, draw
         )
     if like is not None and not checkpoint:
@@ -118,17 +119,17 @@ def _findings(target: str, options: Mapping[str, Any], temporary: Path) -> plugi
         _refuse_unused(given, name, _MODEL)
         checkpoints = model.local.checkpoints if model.local else {}
         path = checkpoint or checkpoints.get(name)
-        return plugin_check.check_model(model, path, parse(data).name, prompt=prompt)
+        return plugin_checks.check_model(model, path, parse(data).name, prompt=prompt)
     sets = published_sets()
     if name in SPACE_KINDS:
         _refuse_unused(given, name, "a coordinate space")
-        return plugin_check.check_space(SPACE_KINDS[name])
+        return plugin_checks.check_space(SPACE_KINDS[name])
     if name in REPRESENTATIONS:
         _refuse_unused(given, name, "a representation")
-        return plugin_check.check_representation(REPRESENTATIONS[name])
+        return plugin_checks.check_representation(REPRESENTATIONS[name])
     if name in sets:
         _refuse_unused(given, name, _SET)
-        return plugin_check.check_source(sets[name], options["from"])
+        return plugin_checks.check_source(sets[name], options["from"])
     of_this_set = f"_{name}_".casefold()
     listed = (dataset for benchmark in known.values() for dataset in benchmark.variant_names())
     if dataset := next((each for each in listed if of_this_set in f"{each}_".casefold()), None):

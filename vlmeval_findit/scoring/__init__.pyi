@@ -122,7 +122,6 @@ from .recorded_reviews import (
 )
 
 from . import (
-    plugin_check as plugin_check,
     scored_run as scored_run,
 )
 

@@ -66,11 +66,10 @@ def test_the_template_passes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with known_here(install(tmp_path / "package")):
-        import_module("findit_plates.__main__").main(tmp_path / "data")
-        monkeypatch.setenv("FINDIT_TABLES", "data")
-        monkeypatch.setenv("FINDIT_IMAGES", "Plates=data/Plates")
-        for words in ("Plates", "PlateReader", "longer1000", "AcmePlates --from data"):
-            assert main(["check", *words.split()]) == 0, capsys.readouterr().out
+        monkeypatch.syspath_prepend(str(TEMPLATE))
+        its_tests = import_module("test_rows")
+        for words in its_tests.ROWS:  # Of the last, AcmePlates, --from has a copy
+            its_tests.test_nothing_is_missing(words, tmp_path, monkeypatch)
         assert "its reader was not tried" not in capsys.readouterr().out
         assert main(["check", "AcmePlates"]) == 0
         assert "its reader was not tried: --from FOLDER" in capsys.readouterr().out

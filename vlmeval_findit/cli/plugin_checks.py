@@ -48,6 +48,7 @@ from ..protocol import (
     located,
     prompt_set,
 )
+from ..scoring import RunScore, load_run, score_file, write_score
 from ..storage import (
     content_of,
     image_folder,
@@ -60,10 +61,6 @@ from ..storage import (
     unusable_rows,
     write_rows,
 )
-from .pipeline import score_file
-from .run_score import RunScore
-from .score_writing import write_score
-from .scored_run import load_run
 
 
 class Finding(NamedTuple):
