@@ -19,7 +19,17 @@ from vlmeval_findit.api import load_scores, open_runs
 from vlmeval_findit.cli import main
 from vlmeval_findit.core import file_sha256
 from vlmeval_findit.export import Private
+from vlmeval_findit.leaderboard import (
+    escape_markdown,
+    how_to_read,
+    legend_of,
+    make_board,
+    metric_table,
+    overall_table,
+    to_markdown,
+)
 from vlmeval_findit.protocol import Answering, Identity, Reply, ReplyRecord, TokenLogprobs
+from vlmeval_findit.scoring import load_runs
 from vlmeval_findit.storage import CHECKSUMS, read_predictions, record_text, write_rows
 
 SECRET = "sk-or-" + "v1-0123456789abcdef"
@@ -119,6 +129,13 @@ def test_the_card_has_every_value_and_its_doubts(world: World, out: Path) -> Non
         r"A\|B",
     ):
         assert text in card
+    board = make_board(load_runs([world.runs]))
+    tables = [overall_table(board, formats=True)]
+    tables.append(metric_table(board, board.headline.name, formats=True))
+    for table in tables:
+        assert to_markdown(table) in card, table.title
+    for line in (*map(escape_markdown, legend_of(tables)), how_to_read(board)):
+        assert line in card
     assert export(world, out) == 0
     card = (out / "README.md").read_text(encoding="utf-8")
     assert "license:" not in card

@@ -9,7 +9,9 @@ import sqlite3
 import subprocess
 import sys
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -21,18 +23,20 @@ from scored_runs import World, failing, saying, speaking
 
 from vlmeval_findit.api import load_scores, open_runs
 from vlmeval_findit.cli import main
-from vlmeval_findit.core import install_command
+from vlmeval_findit.core import EXTRAS, install_command
 from vlmeval_findit.export import (
     CURVE_TAG,
     RUN_TAG,
+    TARGETS,
     Private,
+    exporter,
     plain_name,
     tracker_key,
     worst_answers,
 )
 from vlmeval_findit.protocol import Settings
 from vlmeval_findit.report import gather_transcripts
-from vlmeval_findit.scoring import load_run, score_file, write_score
+from vlmeval_findit.scoring import load_run, load_runs, score_file, write_score
 from vlmeval_findit.storage import RunFiles
 
 SECRET = "sk-or-" + "v1-0123456789abcdef"
@@ -309,6 +313,57 @@ def test_a_missing_package_is_named(world: World, monkeypatch, capsys) -> None:
     monkeypatch.setitem(sys.modules, "wandb", None)
     assert track(world, "--out", str(world.folder / "store"), to="wandb") == 2
     assert install_command("wandb") in capsys.readouterr().err
+    monkeypatch.delitem(EXTRAS, "wandb")  # As of a tracker that no extra brings
+    assert track(world, "--out", str(world.folder / "store"), to="wandb") == 2
+    assert "wandb is not installed: pip install wandb" in capsys.readouterr().err
+
+
+# --- a new tracker --------------------------------------------------------------------------------
+
+# All of it, but for its row in TARGETS
+TOY = """
+import json
+from pathlib import Path
+from vlmeval_findit.export.export_folder import make_store
+from vlmeval_findit.export.trackers import TrackedCurve, TrackedRun, log_new
+
+class Lines:
+    def __init__(self, out: Path) -> None:
+        self.file = out / "runs.jsonl"
+
+    def has(self, key: str) -> bool:
+        return self.file.is_file() and f'"{key}"' in self.file.read_text()
+
+    def log(self, tracked: TrackedRun) -> None:
+        self.write({"key": tracked.key, "name": tracked.name, **tracked.metric_values})
+
+    def log_curve(self, curve: TrackedCurve) -> None:
+        self.write({"key": curve.key, "curve": curve.curve, "points": curve.points})
+
+    def write(self, values: dict) -> None:
+        with self.file.open("a") as file:
+            file.write(json.dumps(values) + "\\n")
+
+def to_lines(runs, out, project="findit", pictures=8):
+    make_store(out, "lines")
+    yield from log_new(runs, Lines(out), pictures)
+"""
+
+
+def test_a_new_tracker_is_a_module_and_a_row(world: World, monkeypatch) -> None:
+    module = ModuleType("vlmeval_findit.export.lines")
+    exec(TOY, module.__dict__)
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    monkeypatch.setitem(TARGETS, "lines", replace(TARGETS["wandb"], module="lines"))
+    (run,) = load_runs([good(world)])
+    out = world.folder / "lines"
+    assert [*exporter("lines")([run], out)] == ["1 of 1 run logged now"]
+    assert [*exporter("lines")([run], out)] == [
+        "0 of 1 run logged now; the others were logged before"
+    ]
+    (line,) = (out / "runs.jsonl").read_text().splitlines()
+    metric = run.benchmark.metrics[0]
+    assert json.loads(line)[plain_name(metric.name)] == pytest.approx(run.value(metric))
 
 
 def test_the_worst_come_first_and_failed_calls_are_none(world: World) -> None:

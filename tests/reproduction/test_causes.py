@@ -22,6 +22,7 @@ from vlmeval_findit.reproduction import (
     CauseLook,
     ConditionAgreement,
     ConditionSet,
+    Evidence,
     FigureVerdict,
     find_causes,
     judge_attempt,
@@ -96,6 +97,18 @@ def test_of_a_right_setup_every_look_finds_nothing() -> None:
     noticed = checked(attempt(published=99.9))
     assert [each.name for each in noticed] == [name for name, row in CAUSES.items() if row.look]
     assert not any(each.cause for each in noticed)
+
+
+def test_a_new_cause_is_a_check_and_its_row(monkeypatch: pytest.MonkeyPatch) -> None:
+    luck = Cause("luck", "The draw was unlucky", None, "Ask all pictures", sure=False)
+
+    def check_luck(evidence: Evidence) -> CauseLook:
+        return CauseLook("luck", f"{evidence.attempt.pictures} pictures", luck)
+
+    row = replace(CAUSES["space"], name="luck", look=check_luck)
+    monkeypatch.setitem(CAUSES, "luck", row)
+    *_, last = checked(attempt(published=99.9))
+    assert (last.name, last.cause) == ("luck", luck)
 
 
 # --- coordinates ----------------------------------------------------------------------------------

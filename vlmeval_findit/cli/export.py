@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ..boxes import CONFIDENCE_DEFINITIONS, DEFAULT_CONFIDENCE
-from ..core import EXIT_SOME_FAILED, flag_name
+from ..core import EXIT_SOME_FAILED, flag_name, missing_extra
 from ..export import TARGETS, TRAINERS, ExportError, exporter
 from .command_base import PATH, Command, Decorator, option, runs_argument, say
 
@@ -93,6 +93,11 @@ def command(runs: tuple[Path, ...], target: str, out: Path | None, **flags: Any)
     except ExportError as error:
         say(f"error: {error}\nrun the same command again to go on", file=sys.stderr)
         return EXIT_SOME_FAILED
+    except ModuleNotFoundError as error:
+        # A tracker has the name of its package; those that no extra brings are installed alone.
+        if error.name != target or missing_extra(error):
+            raise
+        raise ValueError(f"{target} is not installed: pip install {target}") from None
     return 0
 
 

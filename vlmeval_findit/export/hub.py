@@ -16,6 +16,7 @@ from __future__ import annotations
 import json
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -36,11 +37,16 @@ from ..core import (
 )
 from ..leaderboard import (
     RUN_COSTS,
+    Board,
     FieldType,
+    Table,
     boards,
     dull_counts,
     escape_markdown,
-    group_by,
+    how_to_read,
+    legend_of,
+    metric_table,
+    overall_table,
     remarks,
     runs_table,
     to_markdown,
@@ -180,6 +186,7 @@ def make_card(runs: Sequence[Run], licence: str | None, hidden: Sequence[str]) -
         hidden: the files from which private parts were removed.
     """
     models = list(dict.fromkeys(run.model for run in runs))
+    made = boards(runs)
     puts = "puts" if len(models) == 1 else "put"
     parts = [
         f"---\n{_front(models, licence)}---",
@@ -188,12 +195,11 @@ def make_card(runs: Sequence[Run], licence: str | None, hidden: Sequence[str]) -
         f"`findit export` of vlmeval_findit {__version__}. `queries` has a row for each query with "
         "the unchanged reply; `runs` a row for each run; the folder `runs` the files of the runs. "
         "Images and annotations are not in here: they belong to their publishers.",
-        "## Values",
-        "\n\n".join(_values(runs)),
+        *chain.from_iterable(_sections_of_values(made, runs)),
         f"Metrics are in percent, with 95 % intervals; costs are those of a query. Intervals: "
         f"{INTERVALS_LEGEND}. Failed calls count in no value unless its name says so.",
         *_reproductions(runs),
-        *_doubts(runs),
+        *_doubts(made),
         "## How it was measured",
         "Prompts, annotations, coordinates and versions of each run are columns of `runs`. "
         "Everything that an answer depends on is in `runs/…_identity.json`, everything that a "
@@ -244,14 +250,37 @@ def _licence(licence: str | None) -> str:
 # --- values ---------------------------------------------------------------------------------------
 
 
-def _values(runs: Sequence[Run]) -> Iterator[str]:
-    """Yield a table for each benchmark, with a row for each run."""
-    for group in group_by(runs, lambda run: run.benchmark.name).values():
-        table = runs_table(group)
-        rows = table.records()
-        filled = [name for name in table.header if any(row[name] not in (None, "") for row in rows)]
-        dull = dull_counts([run.provenance.costs for run in group])
-        yield to_markdown(table.only(*({*filled} - dull - {"column", "format", "path"})))
+def _sections_of_values(made: Sequence[Board], runs: Sequence[Run]) -> Iterator[list[str]]:
+    """Yield the values of each benchmark, below a title."""
+    for board in made:
+        title = f"## Values of {board.benchmark.name}" if len(made) > 1 else "## Values"
+        yield [title, *_values(board, runs)]
+
+
+def _values(board: Board, runs: Sequence[Run]) -> Iterator[str]:
+    """Yield the tables of a benchmark: its leaderboard's, and one with a row for each run."""
+    overall = overall_table(board, formats=True)
+    by_dataset = metric_table(board, board.headline.name, formats=True)
+    tables = [table for table in (overall, by_dataset) if table.rows]
+    for table in tables:
+        yield f"### {escape_markdown(table.title)}"
+        yield to_markdown(table)
+    if tables:
+        yield "\n".join(f"* {escape_markdown(line)}" for line in legend_of(tables))
+        yield how_to_read(board)
+    yield "### Runs"
+    yield to_markdown(
+        _runs_in_words([run for run in runs if run.benchmark.name == board.benchmark.name])
+    )
+
+
+def _runs_in_words(runs: Sequence[Run]) -> Table:
+    """Return the table of runs without what people find dull."""
+    table = runs_table(runs)
+    rows = table.records()
+    filled = [name for name in table.header if any(row[name] not in (None, "") for row in rows)]
+    dull = dull_counts([run.provenance.costs for run in runs])
+    return table.only(*({*filled} - dull - {"column", "format", "path"}))
 
 
 def _reproductions(runs: Sequence[Run]) -> Iterator[str]:
@@ -268,11 +297,11 @@ def _reproductions(runs: Sequence[Run]) -> Iterator[str]:
         yield "\n".join(lines)
 
 
-def _doubts(runs: Sequence[Run]) -> Iterator[str]:
+def _doubts(made: Sequence[Board]) -> Iterator[str]:
     """Yield sections about doubts of the values."""
     by_title: dict[str, list[str]] = {}
     excluded: list[str] = []
-    for board in boards(runs):
+    for board in made:
         for title, lines in remarks(board):
             by_title.setdefault(title, []).extend(lines)
         excluded += [f"{x.run.model}, {x.run.variant.name}: {x.reason}" for x in board.excluded]

@@ -40,8 +40,8 @@ TARGETS: Mapping[str, Target] = {
     "hub": Target("hub", "a dataset for the Hugging Face hub", ("licence",)),
     "fiftyone": Target("fiftyone", "answers and ground truth as a FiftyOne dataset"),
     "mlflow": Target("mlflow", "metrics and answers in MLflow", _TRACKED, "MLFLOW_TRACKING_URI"),
-    "wandb": Target("local_stores", "offline runs for Weights & Biases", _TRACKED),
-    "trackio": Target("local_stores", "metrics and answers in trackio", _TRACKED),
+    "wandb": Target("wandb", "offline runs for Weights & Biases", _TRACKED),
+    "trackio": Target("trackio", "metrics and answers in trackio", _TRACKED),
     "training": Target(
         "training_set",
         "what a model got wrong, with right answers, for a trainer",
