@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import runpy
 from importlib import import_module
 from pathlib import Path
 
@@ -66,10 +67,9 @@ def test_the_template_passes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with known_here(install(tmp_path / "package")):
-        monkeypatch.syspath_prepend(str(TEMPLATE))
-        its_tests = import_module("test_rows")
-        for words in its_tests.ROWS:  # Of the last, AcmePlates, --from has a copy
-            its_tests.test_nothing_is_missing(words, tmp_path, monkeypatch)
+        its_tests = runpy.run_path(str(TEMPLATE / "test_rows.py"))
+        for words in its_tests["ROWS"]:  # Of the last, AcmePlates, --from has a copy
+            its_tests["test_nothing_is_missing"](words, tmp_path, monkeypatch)
         assert "its reader was not tried" not in capsys.readouterr().out
         assert main(["check", "AcmePlates"]) == 0
         assert "its reader was not tried: --from FOLDER" in capsys.readouterr().out

@@ -16,6 +16,7 @@ import pytest
 from scored_runs import HEIGHT, WIDTH, World, failing, grid, query, saying, speaking, with_facts
 
 from vlmeval_findit.benchmarks.findit import IOU_THRESHOLDS, box_roles, threshold_curve
+from vlmeval_findit.boxes import BoxAnswer
 from vlmeval_findit.core import printable, shorten
 from vlmeval_findit.data import load_dataset
 from vlmeval_findit.leaderboard import group_comparable, learning_curves, make_board
@@ -75,7 +76,7 @@ def test_roles_of_boxes(world: World) -> None:
     far = {"label": "dog", "bbox": [1e308, 1e308, 1e308, 1e308]}
     for expected, reply in ((Role.WRONG_LABEL, [hit, wrong]), (Role.MISS, [hit, far])):
         run = world.run("Some-Model", LABELS, saying(json.dumps(reply)))
-        assert [role for role, _ in box_roles(run.rows[0])] == [Role.HIT, expected]
+        assert [role for role, _ in box_roles(BoxAnswer.of(run.rows[0]))] == [Role.HIT, expected]
 
 
 def test_thumbnails_fit_their_budget(world: World, tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from scored_runs import World, query, two_labels
 
 from vlmeval_findit.analysis import compare_hits, scores_by_index
 from vlmeval_findit.benchmarks.findit import IOU_THRESHOLDS, FindItQuery, box_roles, threshold_curve
-from vlmeval_findit.boxes import HIT_IOU, as_decimal, iou
+from vlmeval_findit.boxes import HIT_IOU, BoxAnswer, as_decimal, iou
 from vlmeval_findit.data import load_dataset
 from vlmeval_findit.protocol import Role
 from vlmeval_findit.report import drawn_values, rounded_down
@@ -83,7 +83,7 @@ def test_a_wrong_label_is_one_where_the_errors_say_so(world: World) -> None:
     run = answered(world, LABELS, [[(height, "bird")] for height in near(0.5)])
     seen = set()
     for row in run.rows:
-        ((role, _),) = box_roles(row)
+        ((role, _),) = box_roles(BoxAnswer.of(row))
         kinds = {each["kind"] for each in row.details["errors"] if each["box"] is not None}
         assert kinds == ({"wrong label"} if role is Role.WRONG_LABEL else {"both"})
         seen.add(role)

@@ -26,6 +26,7 @@ from vlmeval_findit.benchmarks.findit import (
 )
 from vlmeval_findit.boxes import (
     AnswerKind,
+    BoxAnswer,
     BoxError,
     Ignored,
     JudgedAnswer,
@@ -160,7 +161,7 @@ def test_they_are_drawn_apart() -> None:
     truth = Truth((REAL,), (0,), ignored=(CROWD,))
     details = {"boxes": [list(IN_CROWD)], "assigned": [None], "hits": [False], "ious": [0.0]}
     row = ScoredRow(0, "a.jpg", {}, details=details | {"ignored": [0]})
-    assert box_roles(row) == [(Role.UNCOUNTED, None)]
+    assert box_roles(BoxAnswer.of(row)) == [(Role.UNCOUNTED, None)]
     (picture,) = draw(replace(query(0), truth=truth), row).images
     assert [box.role for box in picture.boxes] == [Role.IGNORED, Role.TRUTH, Role.UNCOUNTED]
 
