@@ -293,6 +293,18 @@ def _moved(world: World, model: str) -> str:
     return str(folder)
 
 
+@pytest.mark.parametrize("name", [JSON, TEXT])
+def test_two_datasets_of_a_model_are_refused(
+    name: str, world: World, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Whatever formats they are in: two formats of one dataset are tested together."""
+    world.table("SVG", [query(at) for at in range(12)])
+    other = "FindIt_SVG_xyxy_text"
+    paths = [world.predict("One", each, speaking(each, 0.5)) for each in (name, other)]
+    assert main(["compare", *map(str, paths)]) == 2
+    assert capsys.readouterr().err.startswith("error: ")
+
+
 def test_failed_calls_are_counted_apart_and_other_rows_are_refused(
     world: World, capsys: pytest.CaptureFixture[str]
 ) -> None:

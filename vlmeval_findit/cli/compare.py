@@ -137,10 +137,13 @@ def command(
 def _choice_of(pair: tuple[Run, Run], sides: Sequence[_Side]) -> BestOf | None:
     """Return how a pair is tested: two formats of a model as on a leaderboard of their folders.
 
-    None: by itself, as two models are, two runs in one format, and two formats that stand alone.
+    None: by itself, as two models are, two runs in one format, and two formats that stand alone; or
+    of two datasets, which are refused.
     """
     left, right = pair
-    if left.model != right.model or left.variant.format == right.variant.format:
+    if (left.model, left.board_dataset) != (right.model, right.board_dataset):
+        return None
+    if left.variant.format == right.variant.format:
         return None
     formats: dict[tuple[str, str], set[str]] = {}
     for place in chain.from_iterable(side.formats.items() for side in sides):
