@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from chat_server import ChatServer, completion
+from host_runs import STOCK, environment, run
 
 pytestmark = [pytest.mark.host, pytest.mark.usefixtures("host")]
 
@@ -130,3 +131,28 @@ def test_without_a_config_nothing_is_checked() -> None:
     check_runs(["--data", NAME, "--model", "FindIt-Nano"])
     check_runs(["--config", "none.json"])
     check_runs(["--config", "configs/other.py"])
+
+
+@pytest.mark.slow
+def test_the_runner_asks_nobody_before_the_last_entry(
+    server: ChatServer, lmu: Path, tmp_path: Path
+) -> None:
+    temperature = {**GOOD["one"], "temperature": 0.5}
+    right = {"one": GOOD["one"], "two": temperature}
+    wrong = {**right, "three": {**GOOD["one"], "temprature": 0.5}}
+    other = {**right, "two": {**temperature, "temperature": 0.6}}
+    before = len(server.asked)
+    # In the wrong order, and each twice: calls of the runner, and words of its refusal
+    for models, calls, words in (
+        (wrong, 0, "error: c.json: model.three: unknown setting 'temprature'"),
+        (wrong, 0, "error: c.json: model.three: unknown setting 'temprature'"),
+        (right, 2, ""),
+        (right, 0, ""),
+        (other, 0, "error: c.json: model.two: outputs/two/two_FindIt_Demo_xyxy_json.json is of"),
+    ):
+        line = [*write(server, models, {NAME: DATASET}), "--mode", "infer", "--reuse"]
+        done = run(STOCK, line, tmp_path, environment(lmu))
+        assert done.returncode == (2 if words else 0), done.stdout
+        assert words in done.stdout
+        assert len(server.asked) - before == calls
+        before = len(server.asked)
