@@ -15,6 +15,7 @@ from __future__ import annotations
 import json
 import time
 import warnings
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -64,21 +65,23 @@ def by_count(world: World) -> Scores:
 
 def by_objectlab(world: World) -> Scores:
     """Return 1 minus cleanlab's label quality, averaged over models."""
+    labels = [label.written for label in world.labels]
+    by_model = [quality_by_objectlab(labels, of_model) for of_model in world.answers]
+    return 1 - np.mean(by_model, axis=0)
+
+
+def quality_by_objectlab(
+    written: Sequence[ClassedBoxes], answers: Sequence[ClassedBoxes]
+) -> Scores:
+    """Return cleanlab's quality of each label, by the answers of one model."""
     rank = pytest.importorskip("cleanlab.object_detection.rank")
-    everything = [label.written for label in world.labels]
-    for of_model in world.answers:
-        everything += of_model
-    classes = 2 + max(int(each.classes.max(initial=0)) for each in everything)
-    labels = [
-        {"bboxes": label.written.boxes, "labels": label.written.classes} for label in world.labels
-    ]
-    total = np.zeros(len(labels))
-    for of_model in world.answers:
-        predictions = [_prediction(answer, classes) for answer in of_model]
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            total += 1 - rank.get_label_quality_scores(labels, predictions, verbose=False)
-    return total / len(world.answers)
+    classes = 2 + max(int(each.classes.max(initial=0)) for each in (*written, *answers))
+    labels = [{"bboxes": label.boxes, "labels": label.classes} for label in written]
+    predictions = [_prediction(answer, classes) for answer in answers]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        quality: Scores = rank.get_label_quality_scores(labels, predictions, verbose=False)
+    return quality
 
 
 def _prediction(answer: ClassedBoxes, classes: int) -> NDArray[np.object_]:

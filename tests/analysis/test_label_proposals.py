@@ -80,7 +80,8 @@ def test_proposals_come_from_the_answers_to_their_row(
         label = table.labels[at]
         assert proposal.fault in table.votes.faults
         assert 0 <= proposal.agreeing <= table.votes.spoke[at].sum()
-        assert bool(proposal.answer.labels) == bool(label.labels)
+        if proposal.answer.boxes:
+            assert bool(proposal.answer.labels) == bool(label.labels)
         if table.votes.single:
             assert len(proposal.answer.boxes) == 1
         for box in set(proposal.answer.boxes) - set(label.boxes):

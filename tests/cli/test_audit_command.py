@@ -9,7 +9,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from doubtful_labels import EXPRESSIONS, OBJECTS, ROWS, Right, answering, expressions, objects
+from doubtful_labels import (
+    EXPRESSIONS,
+    OBJECTS,
+    ROWS,
+    Right,
+    answering,
+    expressions,
+    objects,
+    pair,
+)
 from rich.console import Console
 from scored_runs import World
 
@@ -60,6 +69,30 @@ def test_kinds_runs_and_reasons_follow(right: dict[int, Right], capsys: Capture)
     voters = [f"  {name} xyxy_json, family {name} {own}" for name in ("Left", "Right")]
     assert "\n".join(["Compared: 2 runs", *voters, "Left out: 1 run"]) in out
     assert "other rows: 5 scored" in out
+
+
+def test_boxes_that_no_model_found_have_their_own_order(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    """Two models cannot tell a box on nothing from an object that both miss."""
+    world = World(tmp_path)
+    world.at_hand(monkeypatch)
+    monkeypatch.chdir(tmp_path)
+    answers = objects(world, {at: (*pair(at), ELSEWHERE) for at in (3, 9)})
+    for model in ("Left", "Right"):
+        world.predict(model, OBJECTS, answering(OBJECTS, answers))
+    assert main(["audit", "runs", "--json", "doubts.json"]) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert "No model found a box of 2 rows not listed" in said
+    assert "The most doubtful first: 3, 9" in said
+    written = json.loads(Path("doubts.json").read_text())
+    assert (written["listed"], written["not found"]) == ([], [3, 9])
+    world.predict("Third", OBJECTS, answering(OBJECTS, answers))
+    assert main(["audit", "runs", "--top", "2", "--json", "doubts.json"]) == 0
+    assert "No model found" not in capsys.readouterr().out
+    written = json.loads(Path("doubts.json").read_text())
+    assert {row["index"] for row in written["listed"]} == {3, 9}
+    assert written["not found"] == []
 
 
 def test_the_file_has_everything(right: dict[int, Right], tmp_path: Path) -> None:

@@ -157,8 +157,8 @@ def test_rows_that_are_others_now_are_named_by_line(
     path = reviewing.write("r.jsonl", reviewing.review(0, "label"), changed, absent, elsewhere)
     lines = printed(capsys, path, "--data", NAME).splitlines()
     assert lines[:4] == [
-        "r.jsonl, line 3: row 1 of the table has another image, expression or box than the row "
-        "that was reviewed: review it again",
+        "r.jsonl, line 3: row 1 of Scenes_mini_refexp has another image, expression or box than "
+        "the row that was reviewed: review it again",
         "1 review of rows that Scenes_mini_refexp lacks, by index: 99",
         "1 review of other tables than Scenes_mini_refexp, by index: 2",
         f"1 row of Scenes_mini_refexp reviewed, in 1 line; hash {lines[3][-8:]}",

@@ -178,6 +178,50 @@ def test_a_board_has_both_columns_and_one_mean(
     assert "not shown: 3 scores with reviews" in capsys.readouterr().err
 
 
+CORRECTED = "FindIt_RefCOCO_testA_xyxy_json"
+
+
+def with_corrected_copy(world: World) -> None:
+    """Add a corrected copy of the table, with runs over it."""
+    labels = [TRUE if i == 4 or i not in WRONG_ROWS else WRONG for i in range(ROWS)]
+    rows = [query(i, f"{i}.jpg", f"object {i}", [box]) for i, box in enumerate(labels)]
+    world.table("RefCOCO_testA", rows)
+    for model, share in {"First": 5, "Second": 7}.items():
+        world.run(model, CORRECTED, finding(share))
+
+
+def test_a_corrected_copy_on_the_board_has_no_reviews(
+    audited: World, capsys: pytest.CaptureFixture[str]
+) -> None:
+    reviews = reviews_of(audited)
+    alone = board(audited, "--reviews", str(reviews))
+    with_corrected_copy(audited)
+    capsys.readouterr()
+    rows = board(audited, "--reviews", str(reviews))
+    columns = {row["dataset"] for row in rows if "[reviewed " in row["dataset"]}
+    assert columns == {row["dataset"] for row in alone if "[reviewed " in row["dataset"]}
+    note = "RefCOCO_testA is another table: 1 of 10 reviewed rows differ"
+    assert f"without reviews: {note}" in capsys.readouterr().err
+    page = str(audited.folder / "page.html")
+    command = ["report", str(audited.runs), "--out", page, "--reviews", str(reviews)]
+    assert main(command) == 0
+    assert note in capsys.readouterr().err
+    command = ["audit", str(audited.runs), "--data", "RefCOCO_testA", "--reviews", str(reviews)]
+    assert main(command) == 0
+
+
+def test_a_copy_of_a_table_that_is_gone_is_named(
+    audited: World, capsys: pytest.CaptureFixture[str]
+) -> None:
+    reviews = reviews_of(audited)
+    with_corrected_copy(audited)
+    for path in audited.runs.glob(f"*_{NAME}*"):
+        path.unlink()
+    capsys.readouterr()
+    assert main(["leaderboard", str(audited.runs), "--reviews", str(reviews)]) == 2
+    assert "row 4 of RefCOCO_testA has another image" in capsys.readouterr().err
+
+
 def test_voters_have_a_sign_and_no_rank_among_others(audited: World) -> None:
     rows = board(audited, "--reviews", str(reviews_of(audited)))
     ranks = {row["model"]: row["F1@0.5 rank"] for row in rows if "[reviewed " in row["dataset"]}

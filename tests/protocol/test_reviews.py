@@ -20,6 +20,7 @@ from vlmeval_findit.protocol import (
     RowChoice,
     box_iou,
     row_hash,
+    rows_drawn_from,
 )
 from vlmeval_findit.storage import PlainQuery
 
@@ -146,6 +147,48 @@ def test_two_edits_agree_where_their_boxes_nearly_do() -> None:
 
 
 @pytest.mark.parametrize(
+    ("ways", "counts"),
+    [
+        ("random listed", "listed"),
+        ("listed random", "listed"),
+        ("published listed", "listed"),
+        ("published random", "random"),
+        ("published", "published"),
+    ],
+)
+def test_a_row_met_in_two_ways_counts_as_doubted(ways: str, counts: str) -> None:
+    reviews = [
+        review(drawn=RowChoice(way), reviewer=f"r{at}") for at, way in enumerate(ways.split())
+    ]
+    assert Reviews(tuple(reviews)).decisions()[17].drawn is RowChoice(counts)
+
+
+def audit_of(rows: int, listed: tuple[int, ...], judged: str = "") -> AuditRecord:
+    unlisted = rows - len(listed)
+    return AuditRecord(TABLE, rows, listed, unlisted, seed=0, voters=(), judged=judged)
+
+
+@pytest.mark.parametrize(
+    ("audits", "rows", "expected"),
+    [
+        ([audit_of(10, (1, 2), "0-9")], range(10), 8),
+        ([audit_of(10, (1, 2), "0-9")], range(20), 8),  # Ten rows were never judged
+        ([audit_of(10, (1, 2), "0-9")], range(5), 3),
+        ([audit_of(10, (1, 2))], range(20), 8),
+        ([audit_of(10, (1, 2))], range(5), 3),
+        ([audit_of(10, (1, 2), "0-9"), audit_of(10, (3,), "0-9")], range(20), 7),
+        ([audit_of(10, (1,)), audit_of(12, (1,))], range(20), None),
+        ([audit_of(10, (1,), "0-9"), audit_of(10, (6,), "5-14")], range(20), None),
+        ([], range(20), None),
+    ],
+)
+def test_random_rows_stand_for_rows_that_an_audit_judged(
+    audits: list[AuditRecord], rows: range, expected: int | None
+) -> None:
+    assert rows_drawn_from(audits).number_in(rows) == expected
+
+
+@pytest.mark.parametrize(
     ("one", "other", "expected"),
     [
         (LABEL, LABEL, True),
@@ -252,14 +295,14 @@ def test_what_changes_a_score_changes_the_digest(written: list[Review]) -> None:
 
 def test_reviews_survive_a_subset_of_their_table() -> None:
     both = Reviews((review(1), review(2)))
-    actual = both.of_table(OTHER_TABLE, {1: row(1), 5: row(5)})
+    actual = both.of_table(OTHER_TABLE, {1: row(1), 5: row(5)}, "T")
     assert actual.reviews.reviews == (review(1),)
     assert (actual.absent, actual.elsewhere) == ((review(2),), ())
 
 
 def test_a_subset_may_number_its_rows_anew() -> None:
     both = Reviews((review(1), review(2), review(3)), places=("a", "b", "c"))
-    actual = both.of_table(OTHER_TABLE, {0: row(2), 3: row(3)})
+    actual = both.of_table(OTHER_TABLE, {0: row(2), 3: row(3)}, "T")
     assert actual.reviews.reviews == (review(2, index=0, row=row(2)), review(3))
     assert actual.reviews.places == ("b", "c")
     assert actual.absent == (review(1),)
@@ -267,7 +310,7 @@ def test_a_subset_may_number_its_rows_anew() -> None:
 
 def test_a_row_that_a_subset_has_twice_needs_its_index() -> None:
     both = Reviews((review(1), review(2), review(9)))
-    actual = both.match_table(OTHER_TABLE, {1: row(1), 2: row(9), 3: row(9)})
+    actual = both.match_table(OTHER_TABLE, {1: row(1), 2: row(9), 3: row(9)}, "T")
     assert actual.reviews.reviews == (review(1),)
     assert (len(actual.changed), actual.absent) == (1, (review(9),))
 
@@ -275,14 +318,14 @@ def test_a_row_that_a_subset_has_twice_needs_its_index() -> None:
 def test_rows_drawn_of_another_table_say_nothing_of_this_one() -> None:
     audit = AuditRecord(TABLE, rows=2, listed=(1,), unlisted=1, seed=0, voters=())
     both = Reviews((review(1),), (audit,))
-    assert both.of_table(TABLE, {1: row(1)}).reviews.audits == (audit,)
-    assert both.of_table(OTHER_TABLE, {1: row(1)}).reviews.audits == ()
+    assert both.of_table(TABLE, {1: row(1)}, "T").reviews.audits == (audit,)
+    assert both.of_table(OTHER_TABLE, {1: row(1)}, "T").reviews.audits == ()
 
 
 def test_reviews_of_several_tables_are_told_apart() -> None:
     elsewhere = review(1, table=OTHER_TABLE, row=row(99))
     both = Reviews((elsewhere, review(1)))
-    actual = both.of_table(TABLE, {1: row(1)})
+    actual = both.of_table(TABLE, {1: row(1)}, "T")
     assert actual.reviews.reviews == (review(1),)
     assert (actual.absent, actual.elsewhere) == ((), (elsewhere,))
     with pytest.raises(ReviewsError, match="review 2: row 1 has changed"):
@@ -292,8 +335,46 @@ def test_reviews_of_several_tables_are_told_apart() -> None:
 def test_a_row_that_changed_is_refused_with_its_line() -> None:
     places = ("reviews.jsonl, line 2", "reviews.jsonl, line 3")
     both = Reviews((review(1), review(2)), places=places)
-    with pytest.raises(ReviewsError, match=r"^reviews.jsonl, line 3: row 2 of the table has"):
-        both.of_table(OTHER_TABLE, {1: row(1), 2: row(99)})
+    with pytest.raises(ReviewsError, match=r"^reviews.jsonl, line 3: row 2 of T has"):
+        both.of_table(OTHER_TABLE, {1: row(1), 2: row(99)}, "T")
+
+
+GONE = f"sha256:{64 * 'c'}"
+
+
+@pytest.mark.parametrize(
+    ("named", "hash_", "sorted_as"),
+    [
+        (TABLE, row(2), "reviews"),
+        (TABLE, row(99), "changed"),
+        (OTHER_TABLE, row(2), "reviews"),
+        (OTHER_TABLE, row(99), "of_others"),
+        (GONE, row(2), "reviews"),
+        (GONE, row(99), "changed"),
+    ],
+)
+def test_reviews_belong_to_the_table_that_they_name(named: str, hash_: str, sorted_as: str) -> None:
+    """Of this table, another at hand, or one that is gone; each shares row 1 with this one."""
+    both = Reviews((review(1, table=named), review(2, table=named, row=hash_)))
+    actual = both.match_table(TABLE, {1: row(1), 2: row(2)}, "T", {TABLE, OTHER_TABLE})
+    found = {
+        "reviews": len(actual.reviews.reviews) - 1,
+        "changed": len(actual.changed),
+        "of_others": len(actual.of_others),
+    }
+    assert {name for name, number in found.items() if number} == {sorted_as}
+
+
+def test_a_corrected_copy_takes_reviews_of_its_own_alone() -> None:
+    foreign = (review(1, table=OTHER_TABLE), review(2, table=OTHER_TABLE, row=row(99)))
+    rows = {1: row(1), 2: row(2), 3: row(3)}
+    copied = Reviews(foreign).of_table(TABLE, rows, "parts_v2", {OTHER_TABLE})
+    assert copied.why_none("parts_v2") == ("parts_v2 is another table: 1 of 2 reviewed rows differ")
+    both = Reviews((*foreign, review(3))).of_table(TABLE, rows, "parts_v2", {OTHER_TABLE})
+    assert both.why_none("parts_v2") == ""
+    assert [each.index for each in both.reviews.reviews] == [1, 3]
+    subset = Reviews(foreign[:1]).of_table(TABLE, rows, "parts_v2", {OTHER_TABLE})
+    assert subset.why_none("parts_v2") == ""
 
 
 def query(**others: Any) -> PlainQuery:

@@ -137,7 +137,9 @@ def test_the_keyboard_alone_reviews_twelve_rows(browser: Any, tmp_path: Path) ->
         chrome.press(browser, letter_of(browser, LABEL))  # 10, random
         chrome.press(browser, letter_of(browser, PROPOSAL))  # 11, a set
         chrome.press(browser, letter_of(browser, LABEL))  # 12
-        assert chrome.text_of(browser, "proposal-text") == "All rows are decided. Save the file."
+        assert chrome.text_of(browser, "proposal-text") == (
+            "All rows are decided. Save the file. To change one, go back to it."
+        )
         header, *lines = saved(browser, tmp_path)
         read = read_reviews([tmp_path / "reviews.jsonl"])
         assert (len(read.audits), len(read.decisions())) == (1, 12)
@@ -173,6 +175,20 @@ def test_a_held_key_decides_one_row(browser: Any, tmp_path: Path) -> None:
             "    {key: 'x', repeat, bubbles: true}))"
         )
         assert chrome.text_of(browser, "count") == "1 decided"
+
+
+def test_keys_after_the_last_row_change_nothing(browser: Any, tmp_path: Path) -> None:
+    from selenium.webdriver.common.keys import Keys
+
+    with reviewing(browser, tmp_path, [row_of(tmp_path, index) for index in range(2)]):
+        chrome.press(browser, "x", "u", *"ab2exu", Keys.ARROW_RIGHT, "x")
+        assert pressed(browser) == ["unsure"]
+        reload(browser)
+        chrome.press(browser, *"abx")
+        assert pressed(browser) == ["unsure"]
+        chrome.press(browser, Keys.ARROW_LEFT, "u", *"xx")
+        verdicts = {line["index"]: line["verdict"] for line in saved(browser, tmp_path)[1:]}
+    assert verdicts == {0: "unsure", 1: "unsure"}
 
 
 def test_keys_of_the_browser_stay_its_own(browser: Any, tmp_path: Path) -> None:

@@ -271,7 +271,7 @@ def test_a_row_that_changed_after_its_review_is_refused(world: World) -> None:
     moved[4] = query(4, picture="2.jpg", boxes=[(0.0, 0.0, WIDTH / 2, HEIGHT / 2)])
     world.table("Pascal", moved)
     path = world.predict("Truthful", NAME, truthful)
-    with pytest.raises(ReviewsError, match="row 4 of the table has another image"):
+    with pytest.raises(ReviewsError, match="row 4 of Pascal has another image"):
         scored(path, *reviews)
     assert scored(path, reviews[0]).reviews is not None, "a table that shares the reviewed row"
 

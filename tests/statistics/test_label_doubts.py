@@ -5,21 +5,28 @@ from __future__ import annotations
 import importlib
 from dataclasses import replace
 from pathlib import Path
+from statistics import NormalDist
 from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 from vlmeval_findit.analysis import ClassedBoxes, classed_boxes, count_votes
 from vlmeval_findit.statistics import (
     FAMILY_CORRELATION,
     FAULTS,
+    UNNAMED,
+    Flags,
     LabelDoubts,
     LabelFault,
+    LabelledObjects,
+    OtherObjects,
     Votes,
     calibrate_doubts,
+    joint_detection,
     label_doubts,
 )
 
@@ -126,14 +133,101 @@ def test_one_model_estimates_nothing() -> None:
     assert int(doubts.wrong.argmax()) == ODD
 
 
-def test_objects_that_are_often_missed_are_not_superfluous() -> None:
-    """In every third row nobody finds the second object: it is hard."""
-    labels = [boxes_of(TWO)] * ROWS
-    answers = [
-        [boxes_of(TWO if row % 3 else ONE, 1.0, row + ROWS * model) for row in range(ROWS)]
-        for model in range(3)
-    ]
-    assert label_doubts(count_votes(labels, answers, single=False)).wrong.max() < 0.5
+def found_of_real(rows: int, models: int, recall: float, correlation: float) -> Flags:
+    """Draw who finds real objects, whose ease all models share in part."""
+    chance = np.random.default_rng(0)
+    shared = np.sqrt(correlation) * chance.normal(size=(rows, 1))
+    ease = shared + np.sqrt(1 - correlation) * chance.normal(size=(rows, models))
+    found: Flags = ease < NormalDist().inv_cdf(recall)
+    return found
+
+
+def with_boxes_on_nothing(found: Flags, share: float) -> Votes:
+    """Return votes on a real object a row; a share of rows have a box that no model answers."""
+    rows, models = found.shape
+    on_nothing = np.arange(round(share * rows))
+    boxes = np.concatenate([np.tile(HERE, (rows, 1)), np.tile(THERE, (len(on_nothing), 1))])
+    detected = np.concatenate([found, np.zeros((len(on_nothing), models), bool)])
+    labelled = LabelledObjects(
+        row=np.concatenate([np.arange(rows), on_nothing]),
+        boxes=boxes,
+        classes=np.zeros(len(boxes), int),
+        answered=np.where(detected[:, :, None], boxes[:, None], np.nan),
+        named=np.where(detected, 0, UNNAMED),
+    )
+    none = OtherObjects(
+        np.zeros(0, int), np.zeros((0, 4)), np.zeros(0, int), np.zeros((0, models), bool)
+    )
+    return Votes(np.ones((rows, models), bool), labelled, none, single=False)
+
+
+@pytest.mark.parametrize("models", [3, 4, 5])
+@pytest.mark.parametrize("recall", [0.9, 0.97])
+def test_boxes_on_nothing_are_as_doubtful_however_many(models: int, recall: float) -> None:
+    """The labels that nobody answers do not vouch for each other."""
+    found = found_of_real(1000, models, recall, correlation=0.0)
+    found[~found.any(1), 0] = True  # No real object is missed by all
+    doubts = []
+    for share in (0.01, 0.03, 0.1, 0.3):
+        wrong = label_doubts(with_boxes_on_nothing(found, share)).wrong
+        doubts.append(wrong[: round(share * 1000)].min())
+        assert wrong[round(share * 1000) :].max() < 0.5
+    assert doubts == sorted(doubts)
+    assert doubts[0] > (0.9 if models > 3 else 0.5)
+
+
+@pytest.mark.parametrize("models", [3, 5])
+def test_objects_that_models_miss_alike_are_not_superfluous(models: int) -> None:
+    """What some of them miss shows how often all do."""
+    found = found_of_real(1000, models, 0.85, correlation=0.7)
+    assert (~found.any(1)).sum() > 20
+    assert label_doubts(with_boxes_on_nothing(found, 0.0)).wrong.max() < 0.5
+
+
+@pytest.mark.parametrize(("models", "recall"), [(2, 0.97), (5, 0.3), (12, 1e-9)])
+def test_models_that_cannot_tell_joint_misses_list_no_box(models: int, recall: float) -> None:
+    """Of two any correlation may be true; blind ones find no object at all."""
+    found = found_of_real(400, models, recall, correlation=0.5)
+    found[:100] = False
+    votes = with_boxes_on_nothing(found, 0.1)
+    wrong = label_doubts(votes).wrong
+    assert wrong.max() < 0.5
+    assert wrong[:40].min() > 0
+
+
+def test_joint_misses_are_learnt_from_objects_that_some_found() -> None:
+    found = found_of_real(20_000, 4, 0.85, correlation=0.4)
+    heard = np.ones_like(found)
+    joint = joint_detection(found, heard, (8, 10), 0.3)
+    nobody = ~found.any(1)
+    missed = np.exp(joint.log_likelihood[nobody][0])
+    assert missed == pytest.approx(nobody.mean(), rel=0.5)
+    assert joint.recall == pytest.approx(found.mean(0), abs=0.02)
+    assert joint.correlation == pytest.approx(0.4, abs=0.1)
+    # As many again that nobody found change nothing.
+    more = np.concatenate([found, np.zeros((5000, 4), bool)])
+    again = joint_detection(more, np.ones_like(more), (8, 10), 0.3)
+    assert again.log_likelihood[: len(found)] == pytest.approx(joint.log_likelihood)
+
+
+def test_failed_calls_are_no_misses() -> None:
+    found = found_of_real(2000, 3, 0.9, correlation=0.0)
+    heard = np.random.default_rng(1).random(found.shape) < 0.6
+    joint = joint_detection(found & heard, heard, (8, 10), 0.3)
+    assert joint.recall == pytest.approx(found.mean(0), abs=0.05)
+    assert joint.log_likelihood[~heard.any(1)] == pytest.approx(0.0)
+
+
+@pytest.mark.parametrize("share", [0.02, 0.1, 0.3])
+def test_lacking_objects_are_doubtful_however_many(share: float) -> None:
+    """Two models box them; what wrong boxes have in common is not learnt from these."""
+    rows = 200
+    lacking = range(round(share * rows))
+    labels = [boxes_of(ONE if row in lacking else TWO) for row in range(rows)]
+    answers = [[boxes_of(TWO, 1.0, row + rows * model) for row in range(rows)] for model in (0, 1)]
+    wrong = label_doubts(count_votes(labels, answers, single=False)).wrong
+    assert wrong[: len(lacking)].min() > 0.5
+    assert wrong[len(lacking) :].max() < 0.5
 
 
 def test_the_share_of_ambiguous_labels_is_not_estimated() -> None:
@@ -193,6 +287,11 @@ def test_reviews_of_one_kind_do_not_make_certain(verdict: bool) -> None:
     assert (after > 0.6) is verdict
 
 
+def average_precision(scores: NDArray[np.float64], wrong: Flags) -> float:
+    hits = wrong[np.argsort(-scores, kind="stable")]
+    return float((np.cumsum(hits) / np.arange(1, len(hits) + 1))[hits].mean())
+
+
 # --- the study ------------------------------------------------------------------------------------
 
 
@@ -208,20 +307,20 @@ def study(shared: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
 
 @pytest.mark.shared
 @pytest.mark.parametrize(
-    ("table", "models"),
+    ("table", "least"),
     [
-        ("refcoco_test", 3),
-        *(
-            pytest.param(table, models, marks=pytest.mark.slow)
-            for table in ("refcoco_test", "pascal", "pascal_multilabel")
-            for models in (1, 3)
-            if (table, models) != ("refcoco_test", 3)
-        ),
+        ("refcoco_test", -0.01),
+        pytest.param("pascal", -0.05, marks=pytest.mark.slow),
+        pytest.param("pascal_multilabel", -0.05, marks=pytest.mark.slow),
     ],
 )
-def test_figures_are_those_of_the_study(study: Any, shared: Path, table: str, models: int) -> None:
-    cell = {**study.BASE, "table": table, "K": models}
+def test_the_order_is_about_that_of_the_study(
+    study: Any, shared: Path, table: str, least: float
+) -> None:
+    """The study put boxes on nothing below all others, as objects that are hard to find."""
+    cell = {**study.BASE, "table": table, "K": 3}
     _, labels, answers, _, single = study.world(shared / "findit-subsets", cell, seed=0)
+    wrong = np.array([bool(label.kind) for label in labels])
     given_labels = [(label.boxes, label.classes) for label in labels]
     expected = study.au.audit(given_labels, answers, single)
     votes = count_votes(
@@ -229,11 +328,8 @@ def test_figures_are_those_of_the_study(study: Any, shared: Path, table: str, mo
         [[classed_boxes(*answer) for answer in of_model] for of_model in answers],
         single,
     )
-    doubts = label_doubts(votes)
-    columns = [study.au.KINDS.index(fault.value) for fault in FAULTS]
-    np.testing.assert_allclose(doubts.wrong, expected.wrong, atol=1e-9)
-    np.testing.assert_allclose(doubts.by_fault, expected.kinds[:, columns], atol=1e-9)
-    np.testing.assert_allclose(doubts.recall, expected.recall, atol=1e-9)
+    ours = average_precision(label_doubts(votes).wrong, wrong)
+    assert ours - average_precision(expected.wrong, wrong) > least
 
 
 @pytest.mark.shared

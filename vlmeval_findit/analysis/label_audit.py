@@ -8,7 +8,7 @@ were all doubts true. :mod:`..statistics.label_doubts` has the method.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations
 from statistics import fmean
@@ -88,6 +88,7 @@ class AuditedRow:
     agreeing: int  # Models whose answer fits the correction
     models: int  # Models that answered about the row
     voters: tuple[str, ...]  # Digests of the runs of these
+    unfound: int = 0  # Labelled boxes that none of these models found
 
 
 @dataclass(frozen=True)
@@ -131,6 +132,18 @@ class LabelAudit:
         if not self.has_probabilities:
             return tuple(doubted[:MOST_BY_ORDER])
         return tuple(row for row in doubted if (row.p or 0) > LIKELY)
+
+    def not_found(self, listed: Sequence[AuditedRow]) -> tuple[AuditedRow, ...]:
+        """Return the rows not listed with a box that no model found, the most doubtful first.
+
+        The box is on nothing, or the object hard for all models: where these answers do not tell
+        which, the row is not listed, and people look at it in this order. Where each query asks for
+        one object there are none: what all models miss is another object, or hard.
+        """
+        if self.asks_for_one:
+            return ()
+        known = {row.index for row in listed}
+        return tuple(row for row in self.rows if row.unfound and row.index not in known)
 
     def calibrated(self, row: AuditedRow) -> float | None:
         """Return the probability that a label is wrong, calibrated where reviews allow it."""
@@ -253,6 +266,8 @@ def _rows(
     has_probabilities = len(_families(voters)) > 1
     indices = list(labels)
     proposals = LabelProposals(list(labels.values()), classes, votes, doubts)
+    labelled = votes.labelled
+    unfound = np.bincount(labelled.row, ~labelled.detected.any(1), len(indices))
     rows = []
     for place in np.argsort(-doubts.wrong, kind="stable").tolist():
         label = labels[indices[place]]
@@ -268,6 +283,7 @@ def _rows(
                 agreeing=proposal.agreeing if proposal else 0,
                 models=len(spoke),
                 voters=tuple(names[at] for at in spoke),
+                unfound=int(unfound[place]),
             )
         )
     return rows
@@ -333,17 +349,20 @@ def _said(row: ScoredRow, classes: ClassNumbers) -> ClassedBoxes | None:
 # --- reviews --------------------------------------------------------------------------------------
 
 
-def with_reviews(audit: LabelAudit, reviews: Reviews) -> LabelAudit:
+def with_reviews(audit: LabelAudit, reviews: Reviews, at_hand: Collection[str] = ()) -> LabelAudit:
     """Add reviews to an audit, and calibrate its probabilities if they are enough.
 
-    Rows of a published list calibrate nothing: it may have been made of wrong labels.
+    Rows of a published list calibrate nothing: it may have been made of wrong labels. Of a table
+    ``at_hand`` (hashes) that was reviewed the audited one may be a corrected copy: it takes the
+    reviews of equal rows.
 
     Raises:
         ReviewsError: a review is of another row than the table has.
     """
     benchmark = audit.voters[0].run.benchmark
     hashes = benchmark.row_hashes(audit.dataset)
-    decided = reviews.of_table(audit.table, hashes).reviews.decisions()
+    name = audit.dataset.variant.board_dataset
+    decided = reviews.of_table(audit.table, hashes, name, at_hand).reviews.decisions()
     usable = [
         (row, decided[row.index])
         for row in audit.rows

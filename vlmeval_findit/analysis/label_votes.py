@@ -15,6 +15,7 @@ from ..statistics import UNKNOWN_CLASS, UNNAMED, LabelledObjects, OtherObjects, 
 
 _ANSWERS = 0.3  # IoU from which a box answers a labelled object, whose box may be drawn badly
 _SAME = 0.5  # IoU from which two boxes that the label lacks are of one object
+_TWICE = 0.7  # IoU from which two boxes of a label, of one class, may be of one object
 _SAME_CLASS = 0.01  # What an agreeing class adds to an IoU: it decides between equal boxes
 
 
@@ -107,11 +108,12 @@ def _votes_of_row(label: ClassedBoxes, answers: Sequence[ClassedBoxes | None]) -
     answered = np.full((objects, len(answers), 4), np.nan)
     named = np.full((objects, len(answers)), UNNAMED, np.intp)
     others: list[_UnlabelledObject] = []
+    twins = _twins(label)
     for model, answer in enumerate(answers):
         if answer is None:
             continue
         free = np.ones(len(answer.boxes), bool)
-        for at, box in _matched(label, answer):
+        for at, box in _to_first_twins(dict(_matched(label, answer)), twins).items():
             answered[at, model] = answer.boxes[box]
             named[at, model] = answer.classes[box]
             free[box] = False
@@ -133,6 +135,26 @@ def _matched(label: ClassedBoxes, answer: ClassedBoxes) -> list[tuple[int, int]]
         values[at] = 0
         values[:, box] = 0
     return pairs
+
+
+def _twins(label: ClassedBoxes) -> list[tuple[int, int]]:
+    """Return the pairs of boxes of a label, by place, that may be twice the box of one object."""
+    near = _iou_table(label.boxes, label.boxes) >= _TWICE
+    same = near & (label.classes[:, None] == label.classes[None])
+    first, second = np.nonzero(np.triu(same, 1))
+    return list(zip(first.tolist(), second.tolist(), strict=True))
+
+
+def _to_first_twins(found: dict[int, int], twins: Sequence[tuple[int, int]]) -> dict[int, int]:
+    """Let the first of two twins be found where a model found one; ``found``: box by object.
+
+    Else one model's box answers one of them and another's the other, and none looks superfluous.
+    """
+    for first, second in twins:
+        if second in found and first not in found:
+            found = {**found, first: found[second]}
+            del found[second]
+    return found
 
 
 def _add_others(others: list[_UnlabelledObject], model: int, answer: ClassedBoxes) -> None:

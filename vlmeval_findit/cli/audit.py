@@ -45,6 +45,7 @@ from .command_base import (
 from .printing import print_folded, print_lines, print_table, write_json
 
 _REST = "--json FILE"
+_MOST_NOT_FOUND = 20  # Rows named with a box that no model found
 _TOO_FEW = "it says nothing about more than half of the rows"
 
 
@@ -104,10 +105,13 @@ def command(
     if review is not None:
         _check_page(review)
     known = read_reviews(reviews)  # Before the runs: a file that is refused is refused at once
-    chosen = choose_voters(load_runs(runs, report_plugin, RowData.SUMS), data)
+    loaded = load_runs(runs, report_plugin, RowData.SUMS)
+    chosen = choose_voters(loaded, data)
     audit = audit_labels(chosen.runs)
     if reviews:
-        audit = with_reviews(audit, known)
+        audit = with_reviews(
+            audit, known, {f"sha256:{run.provenance.table_sha256}" for run in loaded}
+        )
     listed = audit.listed(top)
     _print_audit(audit, listed)
     _print_voters(audit, chosen.left_out)
@@ -137,6 +141,14 @@ def _print_audit(audit: LabelAudit, listed: Sequence[AuditedRow]) -> None:
     print_lines([note.text for note in table.notes], _REST)
     if not audit.has_probabilities:
         print_folded(_no_probabilities(audit))
+    if not_found := audit.not_found(listed):
+        rows = counted(len(not_found), "row")
+        order = ", ".join(str(row.index) for row in not_found[:_MOST_NOT_FOUND])
+        more = ", …" if len(not_found) > _MOST_NOT_FOUND else ""
+        print_folded(
+            f"No model found a box of {rows} not listed: it is on nothing, or hard for all, and "
+            f"these answers do not tell which. The most doubtful first: {order}{more}"
+        )
     if audit.unjudged:
         first = audit.unjudged[0]
         count = counted(len(audit.unjudged), "row")
@@ -235,6 +247,7 @@ def _as_json(
         "table": audit.table,
         "rows": len(audit.rows),
         "not judged": list(audit.unjudged),
+        "not found": [row.index for row in audit.not_found(listed)],
         "calibration": calibration_text(audit) if audit.has_probabilities else None,
         "voters": [
             {

@@ -114,8 +114,8 @@ def _summaries(reviews: Reviews, table: ReviewedTable | None) -> list[ReviewSumm
             summarise_reviews(name, of_table)
             for name, of_table in reviews_by_table(reviews).items()
         ]
-    matched = reviews.match_table(table.hash, table.rows)
     name = table.dataset.variant.table
+    matched = reviews.match_table(table.hash, table.rows, name)
     for message in matched.changed:
         print_folded(message)
     for whose, others in (

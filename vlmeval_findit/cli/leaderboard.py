@@ -155,8 +155,10 @@ def boards_from(
 
 
 def with_reviews(runs: Sequence[Run], reviews: Reviews, keep: RowData) -> list[Run]:
-    """Return the scores of runs with reviews, and say how many had to be made."""
+    """Return the scores of runs with reviews; say how many had to be made, and what has none."""
     reviewed = reviewed_runs(runs, reviews, keep)
+    for why in reviewed.left_out:
+        say(f"without reviews: {why}", file=sys.stderr)
     if reviewed.scored and not is_quiet():
         say(f"scored with reviews: {counted(len(reviewed.scored), 'run')}", file=sys.stderr)
     return list(reviewed.runs)

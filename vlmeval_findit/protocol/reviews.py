@@ -367,10 +367,26 @@ def _agree(reviews: Sequence[Review]) -> bool:
 class TableReviews:
     """The reviews of a table's rows, and those of other rows."""
 
+    table: str  # ``sha256:…`` of its content
     reviews: Reviews
     absent: tuple[Review, ...]  # Of this table, or one that shares rows: it lacks these rows
     elsewhere: tuple[Review, ...]  # Of other tables
     changed: tuple[str, ...]  # A message for each review of a row that has changed
+    of_others: tuple[
+        Review, ...
+    ] = ()  # Of another table at hand, whose row this table has otherwise
+
+    def why_none(self, name: str) -> str:
+        """Say why a table has no reviews, but shares rows with a reviewed one at hand; "": it may.
+
+        It is another version of that table: its equal rows alone would be a score of half a review.
+        """
+        own = self.reviews.reviews
+        rows = len({review.index for review in self.of_others})
+        if not rows or any(review.table == self.table for review in own):
+            return ""
+        all_rows = rows + len({review.index for review in own})
+        return f"{name} is another table: {rows:,} of {all_rows:,} reviewed rows differ"
 
 
 @dataclass(frozen=True, slots=True)
@@ -402,22 +418,28 @@ class Reviews:
     def _all_places(self) -> tuple[str, ...]:
         return self.places or tuple(f"review {n}" for n in range(1, len(self.reviews) + 1))
 
-    def of_table(self, table: str, rows: Mapping[int, str]) -> TableReviews:
+    def of_table(
+        self, table: str, rows: Mapping[int, str], name: str, at_hand: Collection[str] = ()
+    ) -> TableReviews:
         """Select the reviews of a table as :meth:`match_table`.
 
         Raises:
             ReviewsError: a reviewed row has changed.
         """
-        result = self.match_table(table, rows)
+        result = self.match_table(table, rows, name, at_hand)
         if result.changed:
             raise ReviewsError(result.changed[0])
         return result
 
-    def match_table(self, table: str, rows: Mapping[int, str]) -> TableReviews:
+    def match_table(
+        self, table: str, rows: Mapping[int, str], name: str, at_hand: Collection[str] = ()
+    ) -> TableReviews:
         """Sort reviews by a table, whose rows are known by index and :func:`row_hash`.
 
         It may be another table that has some of the reviewed rows, as a subset does, and may have
-        numbered them anew.
+        numbered them anew. Reviews belong to the table that they name: if it is among those
+        ``at_hand`` (hashes), a row that is otherwise here has not changed, and is not reviewed.
+        Messages call this table by its ``name``.
         """
         indices = _unique_rows(rows)
         meant = {review.table for review in self.reviews if review.row in indices} | {table}
@@ -426,6 +448,7 @@ class Reviews:
         absent: list[Review] = []
         elsewhere: list[Review] = []
         changed: list[str] = []
+        of_others: list[Review] = []
         for review, place in zip(self.reviews, self._all_places, strict=True):
             if review.table not in meant:
                 elsewhere.append(review)
@@ -437,15 +460,24 @@ class Reviews:
                 places.append(place)
             elif review.index not in rows:
                 absent.append(review)
+            elif review.table != table and review.table in at_hand:
+                of_others.append(review)
             else:
                 changed.append(
-                    f"{place}: row {review.index} of the table has another image, expression or "
+                    f"{place}: row {review.index} of {name} has another image, expression or "
                     "box than the row that was reviewed: review it again"
                 )
         # Of another table other rows were drawn.
         audits = tuple(audit for audit in self.audits if audit.table == table)
         reviews = Reviews(tuple(selected), audits, tuple(places))
-        return TableReviews(reviews, tuple(absent), tuple(elsewhere), tuple(changed))
+        return TableReviews(
+            table=table,
+            reviews=reviews,
+            absent=tuple(absent),
+            elsewhere=tuple(elsewhere),
+            changed=tuple(changed),
+            of_others=tuple(of_others),
+        )
 
     def in_force(self) -> dict[int, tuple[Review, ...]]:
         """Return the last review of each reviewer, by index.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from operator import attrgetter
 from pathlib import Path
@@ -11,7 +11,7 @@ from ..data import load_dataset
 from ..protocol import Reviews, ReviewsError, Settings, settings_from
 from ..storage import REVIEWED, RunFiles, space_mark
 from .pipeline import open_predictions, score_file
-from .reviewed_score import TableDecisions, decisions_of, find_decisions, score_reviewed
+from .reviewed_score import FoundDecisions, decisions_of, find_decisions, score_reviewed
 from .run_score import RunScore, check_coordinates, say_how_to_score
 from .score_writing import open_score, settings_of_score, write_score
 from .scored_run import RowData, Run, RunError, load_run
@@ -36,6 +36,7 @@ class ReviewedRuns:
 
     runs: tuple[Run, ...]
     scored: tuple[Path, ...]  # Their new provenances
+    left_out: tuple[str, ...] = ()  # Datasets like a reviewed one, and how they differ
 
 
 def reviewed_runs(
@@ -44,15 +45,19 @@ def reviewed_runs(
     """Return the scores with reviews of runs whose table was reviewed; no model is asked.
 
     A score that is missing, or older than that without reviews, is made and written next to it.
+    Reviews belong to the table whose hash they name. Where its runs are among these, a dataset that
+    has some reviewed rows otherwise, as a corrected copy, is left out.
 
     Raises:
-        ReviewsError: no run is over a table that was reviewed, or a row has changed.
+        ReviewsError: no run is over a table that was reviewed; or a row has changed, and no run is
+            over the table that was reviewed.
         ValueError, OSError: as of :func:`.score_file` and :func:`.load_run`.
     """
     runs = list(runs)
     if not reviews.reviews:
         raise ReviewsError("the files of reviews hold none: leave out --reviews, or name others")
-    decided: dict[tuple[object, ...], TableDecisions | None] = {}
+    at_hand = {f"sha256:{run.provenance.table_sha256}" for run in runs}
+    decided: dict[tuple[object, ...], FoundDecisions] = {}
     result: list[Run] = []
     scored: list[Path] = []
     for run in runs:
@@ -61,24 +66,25 @@ def reviewed_runs(
         key = (run.benchmark.name, *run.benchmark.query_set_key(run.variant))
         if key not in decided:
             dataset = load_dataset(run.variant.name)
-            decided[key] = find_decisions(dataset, run.benchmark, reviews)
-        of_table = decided[key]
+            decided[key] = find_decisions(dataset, run.benchmark, reviews, at_hand)
+        of_table = decided[key].decisions
         if of_table is None:
             continue
         files = RunFiles(run.path, f"{space_mark(run.mark)}{REVIEWED}{of_table.digest}")
         reviewed = _stored(files, run, keep)
         if reviewed is None:
-            write_score(_score(run, reviews), run.path)
+            write_score(_score(run, reviews, at_hand), run.path)
             scored.append(files.provenance)
             reviewed = load_run(files.provenance, keep)
         result.append(reviewed)
+    left_out = sorted({each.why_none for each in decided.values() if each.why_none})
     if not result:
         names = sorted({run.variant.board_dataset for run in runs})
         raise ReviewsError(
-            f"no run is over a table that was reviewed: these are over {', '.join(names)}. Name "
-            "other reviews, or leave out --reviews"
+            f"no run is over a table that was reviewed: these are over {', '.join(names)}"
+            f"{''.join(f'; {why}' for why in left_out)}. Name other reviews, or leave out --reviews"
         )
-    return ReviewedRuns(tuple(result), tuple(scored))
+    return ReviewedRuns(tuple(result), tuple(scored), tuple(left_out))
 
 
 # What a score with reviews shares with that without them
@@ -100,17 +106,21 @@ def _stored(files: RunFiles, run: Run, keep: RowData) -> Run | None:
     return reviewed if is_like else None
 
 
-def _score(run: Run, reviews: Reviews) -> RunScore:
+def _score(run: Run, reviews: Reviews, at_hand: Collection[str]) -> RunScore:
     settings = settings_from({})
     if run.mark:
         _, settings = open_score(run.files.provenance, settings)
     else:
         settings = settings_of_score(run.path, settings)
-    return score_file_reviewed(run.path, settings, run.variant.name, reviews)
+    return score_file_reviewed(run.path, settings, run.variant.name, reviews, at_hand)
 
 
 def score_file_reviewed(
-    path: Path, settings: Settings, dataset: str | None, reviews: Reviews
+    path: Path,
+    settings: Settings,
+    dataset: str | None,
+    reviews: Reviews,
+    at_hand: Collection[str] = (),
 ) -> RunScore:
     """Score a prediction file as :func:`.score_file`, with reviews of its table.
 
@@ -119,7 +129,7 @@ def score_file_reviewed(
         ValueError: as :func:`.score_file`; or an accepted answer cannot be a row's label.
     """
     opened = open_predictions(path, settings, dataset)
-    decided = decisions_of(opened.dataset, opened.benchmark, reviews)
+    decided = decisions_of(opened.dataset, opened.benchmark, reviews, at_hand)
     with say_how_to_score(path, dataset):
         run = score_reviewed(opened, decided)
     return check_coordinates(run)

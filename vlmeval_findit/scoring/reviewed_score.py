@@ -7,7 +7,7 @@ how likely an audit thinks a label to be wrong.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -63,29 +63,42 @@ class TableDecisions:
         return rows_drawn_from(self.audits)
 
 
+@dataclass(frozen=True, slots=True)
+class FoundDecisions:
+    """What reviews decide about a dataset's rows, if they are of it."""
+
+    decisions: TableDecisions | None  # None: no review is of this table
+    why_none: str = ""  # Of a dataset that shares rows with a reviewed table at hand
+
+
 def find_decisions(
-    dataset: AnyDataset, benchmark: Benchmark, reviews: Reviews
-) -> TableDecisions | None:
-    """Return what reviews decide about a dataset's rows; None if no review is of this table.
+    dataset: AnyDataset, benchmark: Benchmark, reviews: Reviews, at_hand: Collection[str] = ()
+) -> FoundDecisions:
+    """Find what reviews decide about a dataset's rows; ``at_hand``: hashes of the runs' tables.
 
     Raises:
-        ReviewsError: a reviewed row has changed.
+        ReviewsError: a reviewed row has changed, and the table that was reviewed is not at hand.
     """
     shared = dataset.shared_dataset
     hashes = benchmark.row_hashes(shared)
-    selected = reviews.of_table(table_hash(shared.table), hashes).reviews
-    if not selected.reviews:
-        return None
-    return TableDecisions(selected.digest, selected.decisions(), selected.audits)
+    name = dataset.variant.board_dataset
+    of_table = reviews.of_table(table_hash(shared.table), hashes, name, at_hand)
+    selected = of_table.reviews
+    why = of_table.why_none(name)
+    if why or not selected.reviews:
+        return FoundDecisions(None, why)
+    return FoundDecisions(TableDecisions(selected.digest, selected.decisions(), selected.audits))
 
 
-def decisions_of(dataset: AnyDataset, benchmark: Benchmark, reviews: Reviews) -> TableDecisions:
+def decisions_of(
+    dataset: AnyDataset, benchmark: Benchmark, reviews: Reviews, at_hand: Collection[str] = ()
+) -> TableDecisions:
     """Return what reviews decide about a dataset's rows.
 
     Raises:
         ReviewsError: no review is of this table, or a row has changed.
     """
-    decided = find_decisions(dataset, benchmark, reviews)
+    decided = find_decisions(dataset, benchmark, reviews, at_hand).decisions
     if decided is None:
         table = dataset.shared_dataset.table
         others = sorted({review.table for review in reviews.reviews})

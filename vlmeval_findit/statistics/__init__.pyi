@@ -35,6 +35,8 @@ from .share_intervals import (
     Sampled as Sampled,
     mean_ends as mean_ends,
     CONFIDENCE_LEVEL as CONFIDENCE_LEVEL,
+    SampledChanges as SampledChanges,
+    reaches_of_changes as reaches_of_changes,
 )
 
 from .multiple_tests import (
@@ -83,6 +85,10 @@ from .label_doubts import (
     label_doubts as label_doubts,
     DoubtCalibration as DoubtCalibration,
     calibrate_doubts as calibrate_doubts,
+)
+
+from .joint_detection import (
+    joint_detection as joint_detection,
 )
 
 from .reviewed_estimates import (

@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 
 from ..protocol import Array
 from .influences import Indices
+from .joint_detection import joint_detection
 
 Flags = NDArray[np.bool_]  # Array of booleans of any shape
 
@@ -45,6 +46,10 @@ _SHARED = (5, 12)  # Other boxes that two models have in common, of pairs of mod
 _ROUGH = 0.2  # Mean distance of the edges of a badly drawn box, in sides of the box
 _NARROW = (0.3, 10)  # Sum of the distances of boxes drawn well, of boxes: believed beforehand
 _STRAY = 0.05  # Chance that a model draws a box badly
+_HARDER = 1.5  # Times that models miss a real object together, of those that their misses suggest
+_TELLING = 3  # Models that say by what some of them miss how often all miss an object …
+_FOUND = 0.5  # … if they find at least this share of the labelled objects
+_UNTOLD = 0.25  # Highest odds of all boxes of a row that no model found, where nobody can tell
 _NEVER = -50.0  # Log odds of what cannot be
 
 
@@ -175,8 +180,8 @@ def label_doubts(votes: Votes, correlation: float = CORRELATION) -> LabelDoubts:
     True
     """
     evidence = _Evidence(votes, correlation)
-    shares = dict.fromkeys(FAULTS, _SHARE)
-    right = np.ones(len(votes.spoke))
+    shares = _believed_shares(votes)
+    right = np.zeros(len(votes.spoke))
     # What one model says cannot be compared with anything: nothing is estimated from it.
     for _ in range(_PASSES if votes.models > 1 else 1):
         habits = _habits(evidence, right)
@@ -184,7 +189,7 @@ def label_doubts(votes: Votes, correlation: float = CORRELATION) -> LabelDoubts:
         right = _probability_right(votes, claims)
         by_fault = _divide(1 - right, claims)
         if votes.models > 1:
-            shares = _estimate_shares(votes, by_fault)
+            shares = _estimate_shares(evidence, by_fault)
     return LabelDoubts(
         wrong=1 - right,
         by_fault=by_fault,
@@ -219,8 +224,13 @@ class _Evidence:
         np.logical_or.at(self.hit, labelled.row, self.detected)
         self.witnesses = others.seen.sum(1)  # (c,) models that have each other object
         counts = self.detected.sum(1)
-        # (g,) share of the labelled objects that just as many models find
-        self.usual = np.bincount(counts)[counts] / max(len(counts), 1)
+        heard = votes.spoke[labelled.row]
+        some_found = counts.sum() > 0 and (counts > 0).mean() >= _FOUND
+        self.tells_joint_misses = bool(votes.models >= _TELLING and some_found)
+        unfound = np.bincount(labelled.row, counts == 0, len(votes.spoke))
+        # (g,) boxes of the object's row that no model found: a picture may be hard for all
+        self.unfound_in_row = np.maximum(unfound, 1)[labelled.row]
+        self.joint = joint_detection(self.detected, heard, _DETECTED, correlation)
         self.middle = _median_boxes(labelled)  # (g, 4)
         sides = np.maximum(labelled.boxes[:, 2:] - labelled.boxes[:, :2], 1)
         self.sides = np.tile(sides, 2)  # (g, 4)
@@ -289,8 +299,10 @@ def _habits(evidence: _Evidence, right: Array) -> _Habits:
     with_extra = (evidence.extra > 0).sum(1)
     pairs = right * (with_extra**2 - with_extra)
     common = right[votes.others.row] * evidence.witnesses * (evidence.witnesses - 1)
+    if votes.models < _TELLING:
+        pairs = common = np.zeros(0)
     return _Habits(
-        recall=_share(detected, of_object, _DETECTED),
+        recall=evidence.joint.recall,
         extra=extra,
         named=_share(detected * ~evidence.misnamed, detected, _NAMED),
         shared=float(np.clip(_share(common, pairs, _SHARED), 0.05, 0.95)),
@@ -318,6 +330,8 @@ def _claims(
     for fault, log_ratio in by_fault.items():
         prior = np.log(shares[fault] / (1 - shares[fault]))
         odds = np.exp(np.clip(prior + log_ratio, _NEVER, -_NEVER))
+        if fault is LabelFault.SUPERFLUOUS and not evidence.tells_joint_misses:
+            odds = _UNTOLD * odds / (1 + odds) / evidence.unfound_in_row
         row = votes.others.row if fault.of_other_object else votes.labelled.row
         claims[fault] = Claims(row, odds)
     return claims
@@ -351,12 +365,14 @@ def _of_sets(evidence: _Evidence, habits: _Habits) -> dict[LabelFault, Array]:
     # (n, K) one more box, of a model that missed some object or none
     extra = np.log(np.where(evidence.missed, habits.extra[True], habits.extra[False]))
     missing = np.where(others.seen, habits.detected - extra[others.row], habits.not_detected)
-    # Whoever detected a superfluous object has a wrong box where the annotator has one, too.
-    common = extra[labelled.row] + np.log(habits.shared) - habits.detected
-    superfluous = np.where(evidence.detected, common, -habits.not_detected)
-    # That just as many models find an object is no more surprising than it is rare: else objects
-    # that are hard to find would flood the list.
-    rare = -np.log(evidence.usual)
+    # Whoever detected a superfluous object has a wrong box where the annotator has one, too: one
+    # model by its own rate, others as often as wrong boxes are on one object.
+    finders = evidence.detected.sum(1)
+    rate = (evidence.detected * extra[labelled.row]).sum(1) / np.maximum(finders, 1)
+    more = evidence.power[labelled.row] * (finders - 1)
+    on_nothing = np.where(finders > 0, rate + np.log(habits.shared) * (1 + more), 0)
+    superfluous = on_nothing - np.log(_HARDER) - evidence.joint.log_likelihood
+    is_doubted = finders < evidence.votes.spoke[labelled.row].sum(1)
     turn = np.log(habits.named / (1 - habits.named) / habits.shared)
     for_rival = labelled.named == evidence.rival[:, None]
     as_label = evidence.detected & ~evidence.misnamed
@@ -364,7 +380,7 @@ def _of_sets(evidence: _Evidence, habits: _Habits) -> dict[LabelFault, Array]:
     crowd = _surprise_of_crowd(evidence, habits)
     return {
         LabelFault.MISSING: evidence.add_up(missing, others.row) - crowd,
-        LabelFault.SUPERFLUOUS: np.minimum(evidence.add_up(superfluous, labelled.row), rare),
+        LabelFault.SUPERFLUOUS: np.where(is_doubted, superfluous, _NEVER),
         LabelFault.WRONG_CLASS: np.where(evidence.rival >= 0, renamed, _NEVER),
     }
 
@@ -441,15 +457,24 @@ def _divide(wrong: Array, claims: Mapping[LabelFault, Claims]) -> Array:
     return divided
 
 
-def _estimate_shares(votes: Votes, by_fault: Array) -> dict[LabelFault, float]:
+def _believed_shares(votes: Votes) -> dict[LabelFault, float]:
+    """Return how often labels have each fault, as believed beforehand: of objects, or of rows."""
+    of_rows = len(votes.spoke) / max(len(votes.labelled.row), len(votes.spoke), 1)
+    return dict.fromkeys(FAULTS, _SHARE) | {LabelFault.SUPERFLUOUS: _SHARE * of_rows}
+
+
+def _estimate_shares(evidence: _Evidence, by_fault: Array) -> dict[LabelFault, float]:
     """Estimate how often labels have each fault.
 
     An object is often as hard to find as if two were right: were the share of ambiguous labels
     estimated, it would grow from pass to pass.
     """
-    shares = dict.fromkeys(FAULTS, _SHARE)
+    votes = evidence.votes
+    shares = _believed_shares(votes)
     for place, fault in enumerate(FAULTS):
         if fault is LabelFault.AMBIGUOUS:
+            continue
+        if fault is LabelFault.SUPERFLUOUS and not evidence.tells_joint_misses:
             continue
         cases = len(votes.spoke) if fault is LabelFault.MISSING else len(votes.labelled.row)
         expected = by_fault[:, place].sum() + _SHARE * _SHARE_ROWS

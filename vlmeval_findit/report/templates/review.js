@@ -2,6 +2,8 @@
 const names = (row, isOpen) => (isOpen ? unseal(row.sealed).sources.map((source, i) => `${LETTERS[i]} ${source}`) : LETTERS);
 const currentRow = () => data.rows[progress.place];
 const isDecided = (row) => decisionOf(row) !== undefined;
+// No row is left to decide: the next key is no choice, until one goes to a row.
+let isAtEnd = false;
 const say = (text) => { at("told").textContent = text; };
 
 // --- what is shown ---
@@ -36,7 +38,10 @@ function pressedFor(row, decision) {
 
 function showButtons(row) {
   const pressed = pressedFor(row, decisionOf(row));
-  for (const button of at("choice").children) button.setAttribute("aria-pressed", String(button.id === pressed));
+  for (const button of at("choice").children) {
+    button.setAttribute("aria-pressed", String(button.id === pressed));
+    button.disabled = isAtEnd;
+  }
   const isOne = row.candidates.length === 1;
   for (const id of ["b", "both"]) at(id).hidden = isOne;
   for (const [i, candidate] of row.candidates.entries()) {
@@ -92,9 +97,10 @@ function showProgress() {
 
 // --- what is done ---
 
-function goTo(place) {
+function goTo(place, atEnd = false) {
   if (place < 0 || place >= data.rows.length) return;
   endEdit();
+  isAtEnd = atEnd;
   progress.place = place;
   keepProgress();
   showRow();
@@ -102,11 +108,12 @@ function goTo(place) {
 
 const turn = (step) => { if (!isEditing()) goTo(progress.place + step); };
 
-// The next row without a decision, from here on and then from the first; none: it stays.
+// The next row without a decision, from here on and then from the first; none: it stays, at the end.
 function goOn() {
   const { place } = progress;
   const order = [...data.rows.keys()].map((i) => (place + 1 + i) % data.rows.length);
-  goTo(order.find((i) => !isDecided(data.rows[i])) ?? place);
+  const next = order.find((i) => !isDecided(data.rows[i]));
+  goTo(next ?? place, next === undefined);
 }
 
 function finish(verdict, accept) {
@@ -123,7 +130,7 @@ function propose() {
   const unchanged = unchangedListed();
   at("proposal").hidden = !isAll && (unchanged === 0 || unchanged % ENOUGH !== 0);
   at("proposal-text").textContent = isAll
-    ? "All rows are decided. Save the file."
+    ? "All rows are decided. Save the file. To change one, go back to it."
     : `The last ${unchanged} doubted labels are right: the others probably are, too. Save the file and stop here, or go on.`;
 }
 
@@ -234,7 +241,7 @@ function prepareName() {
     if (name !== progress.reviewer) becomeReviewer(name);
     keepProgress();
     closeName();
-    goTo(progress.place);
+    goTo(progress.place, data.rows.every(isDecided));
   });
   at("who").addEventListener("cancel", (event) => { if (!progress.reviewer) event.preventDefault(); });
 }
@@ -249,8 +256,7 @@ function askName() {
 function followOtherWindow(event) {
   if (event.key !== keyOf(progress.reviewer)) return;
   becomeReviewer(progress.reviewer);
-  endEdit();
-  showRow();
+  goTo(progress.place, data.rows.every(isDecided));
 }
 
 function startReview() {
@@ -267,6 +273,7 @@ function startReview() {
   addEventListener("drop", (event) => { event.preventDefault(); read(event.dataTransfer.files[0]); });
   addEventListener("resize", () => document.querySelectorAll("#picture svg").forEach(scaleLetters));
   addEventListener("beforeunload", (event) => { if (!kept.works && unsaved()) event.preventDefault(); });
+  isAtEnd = data.rows.every(isDecided);
   showRow();
   if (!progress.reviewer) askName();
 }
