@@ -17,6 +17,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -136,19 +137,61 @@ AREAS = {
             "benchmarks/test_thinking.py",
         ],
     ),
-    "reproductions": (
+    "reproduction": (
         [
+            "reproduction/verdict.py",
+            "reproduction/asked_causes.py",
+            "reproduction/cause_evidence.py",
+            "reproduction/figure_choice.py",
+            "reproduction/figure_metric.py",
             "reproduction/reply_causes.py",
             "reproduction/engine_cause.py",
             "reproduction/checkpoint_cause.py",
             "models/http/server_program.py",
         ],
         [
+            "reproduction/test_verdict.py",
+            "reproduction/test_asked_causes.py",
+            "reproduction/test_figure_choice.py",
+            "reproduction/test_figure_metric.py",
             "reproduction/test_causes.py",
             "reproduction/test_engine_faults.py",
             "reproduction/test_engine_cause.py",
             "reproduction/test_checkpoint_cause.py",
             "models/http/test_server_program.py",
+        ],
+    ),
+    "audit": (
+        [
+            "statistics/label_doubts.py",
+            "statistics/joint_detection.py",
+            "analysis/label_audit.py",
+            "analysis/label_votes.py",
+            "analysis/label_proposals.py",
+        ],
+        [
+            "statistics/test_label_doubts.py",
+            "analysis/test_label_votes.py",
+            "analysis/test_label_audit.py",
+            "analysis/test_label_proposals.py",
+            "cli/test_audit_command.py",
+        ],
+    ),
+    "reviews": (
+        [
+            "protocol/reviews.py",
+            "scoring/reviewed_score.py",
+            "scoring/reviewed_runs.py",
+            "statistics/reviewed_estimates.py",
+            "analysis/review_summary.py",
+        ],
+        [
+            "protocol/test_reviews.py",
+            "scoring/test_reviewed_score.py",
+            "statistics/test_reviewed_estimates.py",
+            "analysis/test_review_summary.py",
+            "cli/test_reviews_option.py",
+            "cli/test_data_reviews.py",
         ],
     ),
     "imports": (
@@ -184,7 +227,7 @@ class Fault(NamedTuple):
 
     line: int
     what: str
-    apply: Callable[[], None]
+    apply: Callable[[], object]
 
 
 def faults(tree: ast.Module) -> Iterator[Fault]:
@@ -193,6 +236,10 @@ def faults(tree: ast.Module) -> Iterator[Fault]:
     for node in ast.walk(tree):
         if id(node) not in skipped:
             yield from _of_node(node)
+            for name in ("body", "orelse"):
+                block = getattr(node, name, None)
+                if isinstance(block, list):
+                    yield from _of_block(block)
 
 
 def _skipped(node: ast.AST) -> Iterator[ast.AST]:
@@ -205,6 +252,18 @@ def _skipped(node: ast.AST) -> Iterator[ast.AST]:
         yield node.value
     if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
         yield from ast.walk(node)
+
+
+def _of_block(block: list[ast.stmt]) -> Iterator[Fault]:
+    """Yield the statements that can be left out: without them no name is missing."""
+    for at, statement in enumerate(block):
+        match statement:
+            case ast.AugAssign() | ast.Assign(targets=[ast.Subscript() | ast.Attribute(), *_]):
+                yield Fault(
+                    statement.lineno,
+                    f"left out: {ast.unparse(statement)}",
+                    partial(block.__setitem__, at, ast.Pass()),
+                )
 
 
 def _of_node(node: ast.AST) -> Iterator[Fault]:
@@ -230,6 +289,12 @@ def _of_node(node: ast.AST) -> Iterator[Fault]:
         case ast.BoolOp():
             swapped = ast.Or if isinstance(node.op, ast.And) else ast.And
             yield Fault(line, f"-> {swapped.__name__}", lambda: setattr(node, "op", swapped()))
+            for at, operand in enumerate(node.values):
+                yield Fault(
+                    line,
+                    f"without operand {ast.unparse(operand)}",
+                    partial(node.values.pop, at),
+                )
         case ast.If() | ast.While() | ast.IfExp():
             yield Fault(
                 line,
@@ -244,6 +309,27 @@ def _of_node(node: ast.AST) -> Iterator[Fault]:
             yield Fault(line, "returns None", lambda: setattr(node, "value", ast.Constant(None)))
         case ast.Expr(value=ast.Call()):
             yield Fault(line, "call left out", lambda: setattr(node, "value", ast.Constant(None)))
+        case ast.Lambda(body=ast.Tuple(elts=elements)) if len(elements) > 1:
+            for at, element in enumerate(elements):
+                yield Fault(
+                    line,
+                    f"key without {ast.unparse(element)}",
+                    partial(elements.pop, at),
+                )
+        case ast.Call(func=ast.Name(id="min" | "max" as name), args=[_, _, *_] as values):
+            for at, operand in enumerate(values):
+                yield Fault(
+                    line,
+                    f"{name} without {ast.unparse(operand)}",
+                    partial(_leave_operand, node, at),
+                )
+
+
+def _leave_operand(call: ast.Call, at: int) -> None:
+    """Leave out an argument of ``min`` or ``max``."""
+    del call.args[at]
+    if len(call.args) == 1:
+        call.args = [ast.List(call.args, ast.Load())]
 
 
 def mutants(path: Path, most: int, random_: random.Random) -> Iterator[tuple[Fault, str]]:

@@ -153,6 +153,18 @@ def test_formats_of_the_most_columns_go_first() -> None:
     assert actual == [("xywh_text", 3, 20), ("xyxy_text", 2, 15), ("yxyx_text", 1, 99)]
 
 
+def test_a_format_with_more_datasets_takes_none_from_others() -> None:
+    """Formats are compared over what those of as many datasets share."""
+    scored = [(f"FindIt_{name}_xyxy_text", sums_of(10)) for name in ("Pascal", "D3", "SVG")]
+    scored += [
+        ("FindIt_Pascal_yxyx_text", sums_of(20)),
+        ("FindIt_PhraseCut_yxyx_text", sums_of(40)),
+    ]
+    first = BENCHMARK.ranking[0].name
+    actual = [(item.format, item.metric_values[first]) for item in ranked_in(scored)]
+    assert actual == [("xyxy_text", 10), ("yxyx_text", 30)]
+
+
 @pytest.mark.parametrize("other", ["SVG", "RefCOCO", "Pascal_multilabel"])
 @pytest.mark.parametrize("shared", [["Pascal"], ["Pascal", "D3"]])
 @pytest.mark.parametrize(

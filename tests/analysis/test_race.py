@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from dataclasses import replace
 from itertools import pairwise
+from math import ceil
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import numpy as np
 import pytest
 import yaml
 from engine_fakes import FakeDeployment, FakeModel, Message, files, go
+from reproductions import dataset_of, query
 from simulated import estimate_from, names, sums_of
 from simulated_races import raced as raced_on_paper
 from simulated_races import rows_of
@@ -45,6 +47,14 @@ def test_race_rounds_grow_by_whole_images() -> None:
         assert not more & {queries[row].images for row in before}, "an image is not cut in two"
     assert rounds == rounds_of(cell.dataset, other.rows)
     assert list(rounds[2]) == sorted(rounds[2]), "in the table's order"
+
+
+@pytest.mark.parametrize("pictures", [1, 3, 7])
+def test_a_round_ends_with_the_image_that_its_share_reaches(pictures: int) -> None:
+    """Of few images the first round has one, not none."""
+    dataset = dataset_of([query(at, (20.0, 10.0, 100.0, 50.0)) for at in range(pictures)])
+    expected = [ceil(share * pictures) for share in RACE_ROUNDS]
+    assert [len(rows) for rows in rounds_of(dataset, range(pictures))] == expected
 
 
 # --- who is out -----------------------------------------------------------------------------------

@@ -36,6 +36,7 @@ from vlmeval_findit.reproduction import (
     judge_attempt,
     paired_change,
 )
+from vlmeval_findit.statistics import Interval
 
 TOLD = Conditions(
     prompt="qwen3-vl-1",
@@ -159,6 +160,24 @@ def test_one_picture_more_of_six_may_be_chance() -> None:
         better = by_hand(other)
         noticed = check_prompt(evidence(tried), lambda setup, pictures, better=better: better)
         assert (noticed.cause and noticed.cause.sure) is is_sure
+
+
+def test_a_value_without_a_cause_is_at_most_all() -> None:
+    """70 of 100, and 60 points more on the first rows."""
+    tried = by_hand("0001111111")
+    tried = replace(tried, setup=replace(tried.setup, conditions=(theirs("prompt"),)))
+    better = by_hand("11111")
+    noticed = check_prompt(evidence(tried), lambda setup, pictures: better)
+    assert noticed.cause is not None
+    assert noticed.cause.explains == 100.0
+
+
+@pytest.mark.parametrize(("gain", "closes"), [(1.9, False), (2.0, True), (9.0, True)])
+def test_points_close_what_reaches_the_figure(gain: float, closes: bool) -> None:
+    """The difference with the tolerance reaches from -6 to -2."""
+    tried = evidence(by_hand("0001111111"))
+    judged = replace(tried.judgement, difference_interval=Interval(-6.0, -2.0))
+    assert replace(tried, judgement=judged).closes(gain) is closes
 
 
 # --- bounds and decoding --------------------------------------------------------------------------

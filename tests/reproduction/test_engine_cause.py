@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -16,6 +17,7 @@ from vlmeval_findit.reproduction import (
     Evidence,
     check_engine,
     judge_attempt,
+    known_faults,
 )
 
 GOOD = Habit(miou=0.9, wrong=0.06, extra=0.0, missed=0.0)
@@ -75,6 +77,18 @@ def test_boxes_that_follow_nothing() -> None:
     assert noticed.cause.explains is None
     assert "follow no object in any convention" in noticed.cause.finding
     assert "vllm 0.14.0" in noticed.cause.advice
+
+
+def test_the_surest_fault_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    confirmed, *_ = known_faults("vllm", "0.8.1", "Qwen2.5-VL")
+    assert confirmed.sure == "confirmed"
+    reported = replace(confirmed, sure="reported", lost="something else is lost")
+    monkeypatch.setattr(
+        "vlmeval_findit.reproduction.engine_cause.engine_faults", lambda: (reported, confirmed)
+    )
+    noticed = checked("vllm 0.8.1", model="Qwen2.5-VL")
+    assert noticed.cause is not None
+    assert confirmed.lost[1:] in noticed.cause.finding
 
 
 @pytest.mark.parametrize(

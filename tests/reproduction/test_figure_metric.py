@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from reproductions import attempt, dataset_of, figure, predictions, query, reply_with
+from reproductions import Box, attempt, dataset_of, figure, predictions, query, reply_with
 
 from vlmeval_findit.benchmarks.findit import F1_FAILED_MISSED
 from vlmeval_findit.coords import ORDERS, SPACES, Convention
@@ -41,6 +41,16 @@ def value_of(*replies: Reply, metric: str = "acc@0.5", iou: str = "unknown") -> 
 )
 def test_first_box_decides_and_all_else_misses(reply: Reply, value: float) -> None:
     assert value_of(reply) == value
+
+
+OTHER = (120.0, 60.0, 180.0, 90.0)  # In thousandths: 600, 600, 900, 900
+
+
+@pytest.mark.parametrize("objects", [(OBJECT, OTHER), (OTHER, OBJECT)])
+def test_of_several_objects_the_nearest_counts(objects: tuple[Box, ...]) -> None:
+    data = dataset_of([query(0, *objects)])
+    published = figure(90.0, metric="acc@0.5", conditions=Conditions(iou="unknown"))
+    assert attempt(published, predictions(data, [reply_with(0, RIGHT)])).value == 100
 
 
 @pytest.mark.parametrize(("iou", "value"), [("unknown", 100), (">=", 100), (">", 0)])

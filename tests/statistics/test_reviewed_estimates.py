@@ -12,6 +12,7 @@ from simulated_audits import F1, estimated, hits_as_rows, simulate
 from vlmeval_findit.protocol import Metric, Ratio, ScoredRow, SumKey, SumName, sum_rows
 from vlmeval_findit.statistics import (
     RandomRows,
+    SampledChanges,
     clustered_sums,
     count_wrong,
     estimate_all_rows,
@@ -19,8 +20,24 @@ from vlmeval_findit.statistics import (
     mean_of_estimates,
     metric_intervals,
     paired_difference,
+    reaches_of_changes,
     sums_of_all_rows,
 )
+
+# --- by hand ---
+
+
+@pytest.mark.parametrize("changed", [0, 1, 4])
+def test_intervals_of_opposite_changes_are_mirrored(changed: int) -> None:
+    """The long side is the one away from 0, where more rows may change."""
+    change = np.zeros((20, 1))
+    change[:changed] = 100.0 / 100
+    better = SampledChanges(change, drawn_from=100, rows=100)
+    worse = SampledChanges(-change, drawn_from=100, rows=100)
+    down, up = reaches_of_changes(better, 0)
+    assert reaches_of_changes(worse, 0) == pytest.approx((up, down))
+    assert (up > down) is (changed > 0)
+
 
 # --- counts ---------------------------------------------------------------------------------------
 

@@ -238,7 +238,7 @@ def _faults(evidence: Evidence, here: str) -> Sequence[EngineFault]:
         return ()
     version = here.removeprefix(program).strip()
     faults = known_faults(program, version, row.name)
-    return sorted(faults, key=lambda fault: (not fault.is_in(version), fault.sure != "confirmed"))
+    return sorted(faults, key=lambda fault: fault.sure != "confirmed")
 
 
 # --- where boxes lie ------------------------------------------------------------------------------

@@ -52,6 +52,24 @@ def error_in(judgement: Judgement) -> CallError:
     return judgement.outcome
 
 
+def test_a_thought_with_a_cut_answer_ended_in_the_answer() -> None:
+    """Only a reply that ends before its answer ends in its thought."""
+    ends = {}
+    for content in ("", BOX[:20]):
+        body = reply("length", content=content, reasoning_content="The dog is left.")
+        record = answer_in(judged(body)).record
+        ends[content] = record.ends_in_thought
+    assert ends == {"": True, BOX[:20]: False}
+
+
+@pytest.mark.parametrize(
+    ("stated", "is_error"), [("0", False), (0, False), ("", False), ("1", True), (1, True)]
+)
+def test_a_code_of_zero_beside_an_answer_is_no_error(stated: Any, is_error: bool) -> None:
+    outcome = judged({**reply(), "error": stated}).outcome
+    assert isinstance(outcome, CallError) is is_error
+
+
 # --- how a reply ended ----------------------------------------------------------------------------
 
 
