@@ -10,7 +10,7 @@ from math import ceil
 from pathlib import Path
 from textwrap import wrap
 
-from ..core import counted, printable
+from ..core import as_called, counted, printable
 from ..data import PublishedFigure
 from ..reproduction import (
     PICTURES_A_DATASET,
@@ -209,7 +209,8 @@ def print_badge(stored: StoredReproduction, path: Path) -> None:
 
 def _print(lines: Iterable[str]) -> None:
     """Print lines folded at 80 columns."""
-    say("\n".join(folded(list(lines))))
+    # Before a command is folded: its name may be shorter here.
+    say("\n".join(folded([as_called(line) for line in lines])))
 
 
 _WIDTHS = (24, 26, 26)  # Of the columns: with two blanks between them 80

@@ -62,11 +62,12 @@ def check_coordinates(evidence: Evidence) -> CauseLook:
         return CauseLook(COORDINATES, lacks)
     if verdict is CoordinateVerdict.NONE:
         return CauseLook(COORDINATES, "the boxes follow the objects in no convention")
-    if verdict is CoordinateVerdict.FITS and not getattr(diagnosis, "drift", False):
+    drift = isinstance(diagnosis, Diagnosis) and diagnosis.drift
+    if verdict is CoordinateVerdict.FITS and not drift:
         return CauseLook(COORDINATES, f"replies are {declared.description}, as declared")
     look = _in_one_convention(evidence, fit, is_sure=verdict is CoordinateVerdict.OTHER)
     if isinstance(fit, RunFit):
-        if verdict is CoordinateVerdict.UNLISTED or getattr(diagnosis, "drift", False):
+        if verdict is CoordinateVerdict.UNLISTED or drift:
             look = _scaled_or_moved(evidence, fit)
         elif verdict is CoordinateVerdict.MIXED:
             look = _two_conventions(evidence, fit)
