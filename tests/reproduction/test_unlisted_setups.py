@@ -60,17 +60,20 @@ def replace_figure(tried: Attempt, value: float) -> Attempt:
     return replace(tried, setup=replace(tried.setup, figure=figure))
 
 
-def test_what_is_stated_is_looked_at_though_coordinates_explain() -> None:
-    wrong = WRONG["smart_resize 0: factor 32, at least 521460"]
-    tried = attempt(wrong.fault)
+_STATED = ["checkpoint", "failed calls", "truncation", "unseen pictures", "other requests"]
+
+
+@pytest.mark.parametrize(
+    ("name", "more"),
+    [
+        ("smart_resize 0: factor 32, at least 521460", ["coordinates"]),
+        ("a gateway falls back to another model in pixels", []),
+    ],
+)
+def test_what_is_stated_is_always_looked_at(name: str, more: list[str]) -> None:
+    tried = attempt(WRONG[name].fault)
     names = [look.name for look in find_causes(tried, judge_attempt(tried))]
-    assert names[:5] == [
-        "checkpoint",
-        "failed calls",
-        "truncation",
-        "unseen pictures",
-        "other requests",
-    ]
+    assert names == [*_STATED, *more]
 
 
 @pytest.mark.parametrize(
