@@ -154,7 +154,7 @@ WRONG: Mapping[str, tuple[Setup, str]] = {
         QWEN3.but(right=0.75, pages=vllm("0.13.0", "/data/Qwen3-VL-8B-Instruct-AWQ")),
         "checkpoint",
     ),
-    "the same box for everything": (INTERNVL.but(writes=as_the_same), "engine"),
+    "the same box for everything": (INTERNVL.but(writes=as_the_same), "other requests"),
     "a parser takes all for a thought": (QWEN25.but(all_is_thought=True), "format"),
     "no picture arrives": (QWEN25.but(writes=as_refusal), "format"),
     "another box comes first": (QWEN25.but(writes=after_another), "several boxes"),
@@ -174,7 +174,7 @@ BOTH: Mapping[str, tuple[Setup, tuple[str, ...]]] = {
     ),
     "calls fail, and rows come first": (
         INTERNVL.but(failing=0.25, says="grid1000/yxyx"),
-        ("coordinates", "failed calls"),
+        ("failed calls", "coordinates"),
     ),
     "calls fail, and positions are lost": (
         QWEN3.but(failing=0.25, astray=95.0, pages=vllm("0.12.0")),

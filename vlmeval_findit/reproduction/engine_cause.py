@@ -269,9 +269,10 @@ def _has_places(evidence: Evidence) -> bool:
 
 def _follow_nothing(evidence: Evidence) -> bool:
     try:
-        return evidence.diagnosis.verdict is CoordinateVerdict.NONE
+        follow_none = evidence.diagnosis.verdict is CoordinateVerdict.NONE
     except NotBoxesError:
         return False
+    return follow_none and _has_places(evidence)
 
 
 def _positions_lost(
