@@ -14,12 +14,13 @@ from vlmeval_findit.coords import (
     ORDERS,
     AnsweredQuery,
     Convention,
+    CoordinateMap,
     CoordinateVerdict,
+    SpaceRow,
     diagnose,
     run_arrays,
     score_check,
 )
-from vlmeval_findit.coords.conventions import CoordinateMap, SpaceRow
 
 Floats = NDArray[np.float64]
 GRID = convention("grid1000/xyxy")

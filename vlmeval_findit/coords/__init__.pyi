@@ -5,6 +5,8 @@ from .conventions import (
     scaling_of as scaling_of,
     NO_DISTORTION as NO_DISTORTION,
     Convention as Convention,
+    CoordinateMap as CoordinateMap,
+    SpaceRow as SpaceRow,
     SPACES as SPACES,
     conventions as conventions,
     space_row_of as space_row_of,
