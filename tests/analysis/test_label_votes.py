@@ -27,6 +27,7 @@ def test_of_a_box_twice_the_first_is_found(answered: tuple[float, ...]) -> None:
     answer = classed_boxes([answered, FAR], [0, 0])
     votes = count_votes([label], [[answer], [answer]], single=False)
     assert votes.labelled.detected[:, 0].tolist() == [True, False, True]
+    assert votes.others.boxes.tolist() == [], "a box answers an object, or is another"
 
 
 def test_boxes_of_two_classes_are_two_objects() -> None:

@@ -18,7 +18,9 @@ from vlmeval_findit.protocol import (
     ReviewsError,
     ReviewVerdict,
     RowChoice,
+    as_ranges,
     box_iou,
+    in_ranges,
     row_hash,
     rows_drawn_from,
 )
@@ -161,6 +163,13 @@ def test_a_row_met_in_two_ways_counts_as_doubted(ways: str, counts: str) -> None
         review(drawn=RowChoice(way), reviewer=f"r{at}") for at, way in enumerate(ways.split())
     ]
     assert Reviews(tuple(reviews)).decisions()[17].drawn is RowChoice(counts)
+
+
+@given(st.frozensets(st.integers(0, 30)))
+def test_ranges_are_read_as_written(rows: frozenset[int]) -> None:
+    written = as_ranges(rows)
+    assert in_ranges(written) == rows
+    assert written.count(",") == max(sum(row - 1 not in rows for row in rows) - 1, 0)
 
 
 def audit_of(rows: int, listed: tuple[int, ...], judged: str = "") -> AuditRecord:

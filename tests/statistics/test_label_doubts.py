@@ -218,16 +218,24 @@ def test_failed_calls_are_no_misses() -> None:
     assert joint.log_likelihood[~heard.any(1)] == pytest.approx(0.0)
 
 
-@pytest.mark.parametrize("share", [0.02, 0.1, 0.3])
+@pytest.mark.parametrize("share", [0.05, 0.15, 0.3])
 def test_lacking_objects_are_doubtful_however_many(share: float) -> None:
-    """Two models box them; what wrong boxes have in common is not learnt from these."""
-    rows = 200
-    lacking = range(round(share * rows))
-    labels = [boxes_of(ONE if row in lacking else TWO) for row in range(rows)]
-    answers = [[boxes_of(TWO, 1.0, row + rows * model) for row in range(rows)] for model in (0, 1)]
-    wrong = label_doubts(count_votes(labels, answers, single=False)).wrong
-    assert wrong[: len(lacking)].min() > 0.5
-    assert wrong[len(lacking) :].max() < 0.5
+    """Two models box them; what their wrong boxes have in common is not learnt from these."""
+    rows, objects, wrong_boxes = 400, 8, 80
+    chance = np.random.default_rng(1)
+    votes = with_boxes_on_nothing(found_of_real(rows * objects, 2, 0.9, correlation=0.0), 0.0)
+    labelled = replace(votes.labelled, row=np.repeat(np.arange(rows), objects))
+    lacking = np.arange(round(share * rows))
+    row = np.concatenate([lacking, chance.integers(0, rows, wrong_boxes)])
+    alone = np.eye(2, dtype=bool)[chance.integers(0, 2, wrong_boxes)]
+    seen = np.concatenate([np.ones((len(lacking), 2), bool), alone])
+    order = np.argsort(row, kind="stable")
+    others = OtherObjects(
+        row[order], np.tile(THERE, (len(row), 1)), np.zeros(len(row), int), seen[order]
+    )
+    spoke = np.ones((rows, 2), bool)
+    doubts = label_doubts(Votes(spoke, labelled, others, single=False))
+    assert doubts.wrong[: len(lacking)].min() > 0.5
 
 
 def test_the_share_of_ambiguous_labels_is_not_estimated() -> None:

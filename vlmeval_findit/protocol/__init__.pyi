@@ -217,6 +217,7 @@ from .reviews import (
     RowsDrawnFrom as RowsDrawnFrom,
     rows_drawn_from as rows_drawn_from,
     as_ranges as as_ranges,
+    in_ranges as in_ranges,
     Decision as Decision,
     Reviews as Reviews,
     row_hash as row_hash,
