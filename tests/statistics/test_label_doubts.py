@@ -210,6 +210,20 @@ def test_joint_misses_are_learnt_from_objects_that_some_found() -> None:
     assert again.log_likelihood[: len(found)] == pytest.approx(joint.log_likelihood)
 
 
+@pytest.mark.parametrize("believed", [0.1, 0.3, 0.6])
+def test_of_two_models_the_correlation_is_the_believed_one(believed: float) -> None:
+    found = found_of_real(5000, 2, 0.9, correlation=0.3)
+    joint = joint_detection(found, np.ones_like(found), (8, 10), believed)
+    assert joint.correlation == pytest.approx(believed, abs=0.12)
+
+
+def test_what_nobody_found_counts_in_the_recall() -> None:
+    """Of objects that one in two models finds an eighth is found by none of three."""
+    found = found_of_real(5000, 3, 0.5, correlation=0.0)
+    joint = joint_detection(found, np.ones_like(found), (8, 10), 0.3)
+    assert joint.recall == pytest.approx([0.5] * 3, abs=0.03)
+
+
 def test_failed_calls_are_no_misses() -> None:
     found = found_of_real(2000, 3, 0.9, correlation=0.0)
     heard = np.random.default_rng(1).random(found.shape) < 0.6
