@@ -49,6 +49,7 @@ class Entry:
     name: str
     form: ReplyFormat
     extent: ImageExtent
+    asked: tuple[str, ...]  # Labels
     reply: str
     states: tuple[StatedBox, ...]
     why: str
@@ -103,14 +104,15 @@ def _entry(row: dict[str, Any]) -> Entry:
         states.append(StatedBox(corners, label, box.get("frame", 0) - first_frame))
     extent = reply_extent(Space(row["space"]), *row["image"])
     doubt = bool(row.get("doubt"))
-    return Entry(row["id"], form, extent, row["reply"], tuple(states), row["why"], doubt)
+    asked = tuple(row["labels"])
+    return Entry(row["id"], form, extent, asked, row["reply"], tuple(states), row["why"], doubt)
 
 
 def reading_of(entry: Entry) -> ParsedReply:
     """Read a reply strictly, and leniently where that finds more, as a run is scored."""
     reply = Reply(0, entry.reply)
     strict = read_reply(reply, reader(entry.form), FORMAT_FAILURES)
-    lenient = parse_leniently(reply.answer, entry.form, strict, entry.extent)
+    lenient = parse_leniently(reply.answer, entry.form, strict, entry.extent, entry.asked)
     return strict if lenient is None else lenient.reading
 
 

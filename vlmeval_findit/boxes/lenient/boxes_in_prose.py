@@ -1,20 +1,36 @@
-"""Find boxes in words: brackets, tags, two points, named corners or numbers, numbers alone."""
+"""Find boxes in words: tokens, tables, numbers by name, named corners, brackets, numbers alone.
+
+Everything that may be a box is collected with its place, then what stands around it decides
+which of it is one.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 from ..representation import ReplyFormat, Representation
 from ..spaces import ImageExtent
 from .boxes_in_values import POINTS, is_confidence
-from .labels import FRAME, TAG, WITHIN, label_within, labels_of_boxes
+from .conventions import states_another_order, states_another_unit, without_own_units
+from .evidence import (
+    Says,
+    clause_before,
+    is_corrected,
+    is_denied,
+    is_whole_answer,
+    what_says,
+)
+from .labels import FRAME, TAG, WITHIN, is_joining, label_within, labels_of_boxes
 from .location_tokens import boxes_in_tokens
 from .named_corners import boxes_of_points
-from .names import names_another_order, names_of, number_name
+from .number_names import NAME, number_name, numbers_by_name
 from .punctuation import in_ascii
 from .records import Candidate, Repair, Repairs
+from .tables import Tables, tables_in
+from .words import asked_label, is_asked, says_box, words_of
 
 _PROSE: Repairs = frozenset({Repair.PROSE})
 
@@ -28,54 +44,155 @@ _DIGIT = re.compile(r"\d")
 
 
 class BoxInText(NamedTuple):
-    """A box and its place in the text."""
+    """What may be a box, and its place in the text."""
 
     start: int
     end: int
     box: Candidate
+    # Whether its syntax or names say that it is one; else the words before it must
+    is_certain: bool = True
+    in_brackets: bool = True
+    in_order: bool = False  # Its numbers are in the format's order, as nothing names them
+    is_converted: bool = False  # Its syntax fixes the unit, whatever the words say
+    frames: tuple[int, ...] = ()
 
 
 def boxes_in_prose(
-    text: str, fmt: ReplyFormat, extent: ImageExtent | None = None
+    text: str,
+    fmt: ReplyFormat,
+    extent: ImageExtent | None = None,
+    asked: Sequence[str] = (),
 ) -> list[Candidate]:
     """Return the boxes in prose that have the label and frame asked for, each once.
 
     ``extent`` is where the image lies in the numbers of a reply; without it location tokens,
     which are fractions of the image, cannot be written in these numbers and are not read.
+    ``asked`` are the labels asked for.
     """
     # For speed: many replies of words have no number.
     if not _DIGIT.search(text):
         return []
-    plain_text = in_ascii(text)
-    boxes_in_text = list(_boxes_in(plain_text, fmt, extent))
-    boxes_in_text.sort(key=lambda box: (box.start, -box.end))
+    plain_text = without_own_units(in_ascii(text), extent)
+    tables = tables_in(plain_text, fmt.numbers)
+    prose = _blanked(plain_text, tables.spans)
+    found = [*_of_tables(tables), *_boxes_in(prose, fmt, extent)]
+    found.sort(key=lambda box: (box.start, -box.end))
     apart: list[BoxInText] = []
-    for each in boxes_in_text:
-        if not apart or each.start >= apart[-1].end:
+    for each in found:
+        same_place = apart and (each.start, each.end) == (apart[-1].start, apart[-1].end)
+        if not apart or each.start >= apart[-1].end or (same_place and each.is_converted):
             apart.append(each)
+    apart = _as_stated(apart, plain_text, tables, fmt, extent)
+    stated = _stated(apart, plain_text, fmt, asked)
     # Labels are cut from the text as it was written.
-    boxes = list(_with_frames_and_labels(apart, text, fmt))
+    boxes = list(_with_frames_and_labels(apart, stated, text, fmt, asked))
     # Of equal boxes the first is taken, at the place of the last.
     once = {(box.label, box.frame, tuple(map(float, box.numbers))): box for box in reversed(boxes)}
     return [*reversed(once.values())]
 
 
+def _blanked(text: str, spans: Iterable[tuple[int, int]]) -> str:
+    """Return a text of the same length with blanks at some places."""
+    for start, end in spans:
+        text = text[:start] + re.sub(r"[^\n]", " ", text[start:end]) + text[end:]
+    return text
+
+
 def _boxes_in(text: str, fmt: ReplyFormat, extent: ImageExtent | None) -> Iterator[BoxInText]:
+    """Yield whatever may be a box, outside tables."""
     row = fmt.numbers
     if extent is not None:
-        yield from map(BoxInText._make, boxes_in_tokens(text, fmt, extent))
+        for start, end, box in boxes_in_tokens(text, fmt, extent):
+            yield BoxInText(start, end, box, is_converted=True)
     yield from _by_name(text, row)
-    # Their numbers are in the format's order, unless words name another order.
-    in_order = [*_bracketed(text, row), *_bare(text, row, fmt.multilabel)]
+    yield from _of_ranges(text, row)
+    yield from _bracketed(text, row)
+    yield from _bare(text, row, fmt.multilabel)
     if row.name in POINTS:
         for is_named, (start, end, numbers, repairs) in boxes_of_points(text, row):
-            box = BoxInText(start, end, Candidate("", None, numbers, repairs | _PROSE))
-            if is_named:
-                yield box
-            else:
-                in_order.append(box)
-    if in_order and not names_another_order(text, row):
-        yield from in_order
+            box = Candidate("", None, numbers, repairs | _PROSE)
+            yield BoxInText(start, end, box, is_certain=is_named, in_order=not is_named)
+
+
+def _of_tables(tables: Tables) -> Iterator[BoxInText]:
+    for row in tables.rows:
+        box = Candidate(row.label, row.frame, row.numbers, _PROSE)
+        yield BoxInText(row.start, row.end, box, in_order=not row.by_name)
+
+
+# --- which of it is a box -------------------------------------------------------------------------
+
+
+def _as_stated(
+    boxes: list[BoxInText],
+    text: str,
+    tables: Tables,
+    fmt: ReplyFormat,
+    extent: ImageExtent | None,
+) -> list[BoxInText]:
+    """Leave out boxes whose order or unit the reply denies, wherever it does so."""
+    words = _blanked(text, tables.named)
+    if fmt.multilabel:
+        words = _without_labels(words)
+    if any(box.in_order for box in boxes) and states_another_order(words, fmt.numbers):
+        boxes = [box for box in boxes if not box.in_order]
+    if not all(box.is_converted for box in boxes) and states_another_unit(
+        _without_labels(text), extent
+    ):
+        boxes = [box for box in boxes if box.is_converted]
+    return boxes
+
+
+_LABEL_TAGS = re.compile(r"<\|?(?:ref|p|phrase|object_ref_start|obj|label|name)\|?>[^<>]{1,200}<")
+
+
+def _without_labels(text: str) -> str:
+    """Blank what tags say to be a label: it states neither order nor unit."""
+    return _LABEL_TAGS.sub(lambda match: " " * len(match[0]), text)
+
+
+def _stated(
+    boxes: Sequence[BoxInText], text: str, fmt: ReplyFormat, asked: Sequence[str]
+) -> list[Says]:
+    """Return for each box whether something says that it is one."""
+    is_alone = is_whole_answer(text, [(box.start, box.end) for box in boxes])
+    result: list[Says] = []
+    end = 0
+    for each in boxes:
+        before = text[end : each.start] if result else text[: each.start]
+        clause = clause_before(text, each.start, end)
+        said = what_says(clause, asked, each.in_brackets)
+        if each.is_converted:
+            said = Says.BOX
+        elif said is Says.NO_BOX or is_denied(clause):
+            said = Says.NO_BOX
+        elif each.is_certain or is_alone:
+            said = Says.BOX
+        elif said is Says.NOTHING and result and not _has_words(before):
+            said = result[-1]  # One of a list
+        elif said is Says.NOTHING and _is_below_boxes(text, each.start):
+            said = Says.BOX
+        if result and said is Says.BOX and is_corrected(before):
+            result = [Says.NO_BOX] * len(result)
+        result.append(said)
+        end = each.end
+    return result
+
+
+_ITEM = re.compile(r"\n[ \t]*+(?:\d{1,3}[.)]|[-*•])[^\n]*+\Z")
+_HEADING = re.compile(r"^[^\n]*(?::|^#[^\n]*)[ \t*]*$", re.MULTILINE)
+_ABOVE = 600  # Characters above an item in which its heading is looked for
+
+
+def _is_below_boxes(text: str, start: int) -> bool:
+    """Return whether a box stands in a list whose heading says that it has boxes."""
+    above = text[max(0, start - _ABOVE) : start]
+    item = _ITEM.search(above)
+    if item is None:
+        return False
+    lines = [line.rstrip(" \t*") for line in above[: item.start()].split("\n")]
+    headings = [line for line in lines if line.endswith(":") or line.startswith("#")]
+    return bool(headings) and says_box(headings[-1])
 
 
 # --- brackets, tags or nothing around the numbers -------------------------------------------------
@@ -84,21 +201,24 @@ def _boxes_in(text: str, fmt: ReplyFormat, extent: ImageExtent | None) -> Iterat
 def _bracketed(text: str, row: Representation) -> Iterator[BoxInText]:
     """Yield boxes in brackets or between tags; behind one may follow a confidence."""
     pattern = _run(row, rf"[\[({{>;]\s*+NUMBERS(?:{BETWEEN}{NUMBER})?\s*+(?=[\])}}<;])", BETWEEN)
-    yield from _matched(pattern, text, row)
+    yield from _matched(pattern, text, row, in_brackets=True)
 
 
-_IN_LINE = r"(?:[ \t]*+[,;|_][ \t]*+|[ \t]++)"
+_IN_LINE = r"(?:[ \t]*+[,;|_、][ \t]*+|[ \t]++)"
 _BULLETS = r"(?:(?:\d{1,2}[.)]|[-*•])[ \t]++)?+"
 
 
 def _bare(text: str, row: Representation, labelled: bool) -> Iterator[BoxInText]:
-    """Yield numbers without brackets: behind ``bbox:`` or ``is``, in a table, alone in a line."""
+    """Yield numbers without brackets: behind ``bbox:`` or ``is``, in a list, alone in a line."""
     begins = rf"^[ \t]*+{_BULLETS}"
-    # Where labels are asked for, also behind words: a line of a CSV file
-    words = r"|^[^\W\d][^\d\n,;:|]{0,60}+(?:,|(?<=[ \t]))" if labelled else ""
-    before = rf"(?:[:=;|]|\b(?:is|are|at)\b|[是为]|{begins}{words})[ \t\"'`*]*+"
-    behind = rf"(?:{_IN_LINE}{NUMBER})?(?=[ \t\"'`*|]*+(?:[.;)]*+[ \t]*+$|[.;]\s))"
-    yield from _matched(_run(row, f"{before}NUMBERS{behind}", _IN_LINE), text, row)
+    # A line of a CSV file
+    words = r"|^[^\W\d][^\d\n,;:|]{0,60}+(?:,|(?<=[ \t]))"
+    before = rf"(?:[:=;|「]|\b(?:is|are|at)\b|[是为]|{begins}{words})[ \t\"'`*]*+"
+    ends = r"(?:[.;)!]*+[ \t]*+$|[.;!]\s|[(「」』。<>\"'])"
+    behind = rf"(?:{_IN_LINE}{NUMBER})?(?![\w%])(?=[ \t\"'`*|]*+{ends})"
+    yield from _matched(_run(row, f"{before}NUMBERS{behind}", _IN_LINE), text, row, False)
+    block = rf":[ \t]*+\n[ \t]*+-[ \t]++NUMBERS[ \t]*+(?:\n(?![ \t]*+-[ \t]++[-+\d.])|\Z)()"
+    yield from _matched(_run(row, block, r"[ \t]*+\n[ \t]*+-[ \t]++"), text, row, False)
 
 
 def _run(row: Representation, pattern: str, between: str) -> re.Pattern[str]:
@@ -106,73 +226,140 @@ def _run(row: Representation, pattern: str, between: str) -> re.Pattern[str]:
     return re.compile(pattern.replace("NUMBERS", numbers), re.MULTILINE)
 
 
-def _matched(pattern: re.Pattern[str], text: str, row: Representation) -> Iterator[BoxInText]:
+def _matched(
+    pattern: re.Pattern[str], text: str, row: Representation, in_brackets: bool
+) -> Iterator[BoxInText]:
     for match in pattern.finditer(text):
         *numbers, more = match.groups()
         repairs = _PROSE
-        if more is not None:
+        if more:
             if not is_confidence([*numbers, more], row.width):
                 continue
             repairs = _PROSE | {Repair.CONFIDENCE}
-        yield BoxInText(match.start(1), match.end(), Candidate("", None, tuple(numbers), repairs))
+        box = Candidate("", None, tuple(numbers), repairs)
+        yield BoxInText(match.start(1), match.end(), box, False, in_brackets, in_order=True)
 
 
 # --- numbers by name ------------------------------------------------------------------------------
 
-_NAME = (
-    r"(?:top|upper|bottom|lower)[ _-]?(?:left|right)[ _-]?[xy]"
-    r"|(?:x|y)[ _-]?(?:min|max|minimum|maximum|cent(?:er|re)|[12])"
-    r"|(?:min|max|minimum|maximum)[ _-]?[xy]"
-    r"|cent(?:er|re)[ _-]?[xy]|left|top|right|bottom|width|height|c[xy]|[xywh]"
-)
+# Names that need nothing between them and their number
+_CLEAR_NAME = r"[xy][ _-]?(?:min|max|[0-4])"
 _FIELD = re.compile(
-    rf"(?<![\w-])({_NAME})(?![\w-])(?:[ _](?:edge|side|border|boundary|coordinate))?"
-    rf"[\"'`*)]{{0,3}}\s{{0,4}}(?:[:=]|is\b|at\b)[ \t\"'`*]{{0,4}}{NUMBER}{UNIT}",
+    rf"(?<![\w-])(?:(?P<name>{NAME})(?![\w-])(?:[ _](?:edge|side|border|boundary|coordinate))?"
+    rf"[\"'`*)]{{0,3}}\s{{0,4}}(?:[:=>]|is\b(?: at\b)?|at\b|of\b)"
+    rf"|(?P<clear>{_CLEAR_NAME}))"
+    rf"[ \t\"'`*]{{0,4}}{NUMBER}{UNIT}",
+    re.IGNORECASE,
+)
+_CENTRE = re.compile(
+    rf"\bcent(?:er|re)(?:\s(?:is|at|point|lies|of|it|the|located)){{0,4}}\s?[:=]?\s?"
+    rf"\({NUMBER}\s?,\s?{NUMBER}\)",
+    re.IGNORECASE,
+)
+# x1, y1, x2, y2 = 1, 2, 3, 4
+_ASSIGNED = re.compile(
+    rf"(?P<names>(?<![\w-])(?:{NAME})(?:\s?,\s?\\?(?:{NAME})){{1,7}})[)\]$ ]{{0,3}}=[($\[ ]{{0,3}}"
+    r"(?P<numbers>[-+.\d]++(?:\s?,\s?[-+.\d]++){1,7})(?!\s?,|[\w%])",
     re.IGNORECASE,
 )
 # Sizes of the image are none of a box; coordinates of points are in another tag.
-_OF_IMAGE = re.compile(r"(?:image|picture|photo|original|canvas|screen)\b[^.\n]{0,30}\Z", re.I)
-_SIZES = ("width", "height", "w", "h")
+_OF_IMAGE = re.compile(r"(?:image|picture|photo|original|canvas|screen|svg)\b[^.\n]{0,30}\Z", re.I)
+_SIZES = ("width", "height")
 _POINT_TAG = re.compile(r"<points?\b[^<>]*+>", re.IGNORECASE)
 _BETWEEN_FIELDS = 80  # Characters between two numbers of a box
 
 
+class _Field(NamedTuple):
+    start: int
+    end: int
+    name: str
+    number: str
+
+
+def _fields(text: str) -> list[_Field]:
+    """Return the numbers with names in a text, in order."""
+    found: list[_Field] = []
+    for match in _FIELD.finditer(text):
+        name = (match["name"] or match["clear"]).lower()
+        found.append(_Field(match.start(), match.end(), name, match[3]))
+    for match in _CENTRE.finditer(text):
+        for name, number in zip(("cx", "cy"), match.groups(), strict=True):
+            found.append(_Field(match.start(), match.end(), name, number))
+    fields: list[_Field] = []
+    for field in sorted(found):
+        if number_name(field.name) in _SIZES:
+            is_far = not fields or field.start - fields[-1].end > _BETWEEN_FIELDS
+            if is_far or _OF_IMAGE.search(text, max(0, field.start - 45), field.start):
+                continue
+        fields.append(field)
+    return fields
+
+
 def _by_name(text: str, row: Representation) -> Iterator[BoxInText]:
     """Yield boxes whose numbers the text names, as in ``x_min: 100, y_min = 200, …``."""
-    if row.width > 2:
-        text = _POINT_TAG.sub(lambda tag: " " * len(tag[0]), text)
-    fields: dict[str, str] = {}
-    start = end = 0
-    for match in _FIELD.finditer(text):
-        name = number_name(match[1])
-        at = match.start()
-        if name in _SIZES and (not fields or _OF_IMAGE.search(text, max(0, at - 45), at)):
+    text = _POINT_TAG.sub(lambda tag: " " * len(tag[0]), text)
+    group: list[_Field] = []
+    for field in _fields(text):
+        is_repeated = any(field.name == each.name for each in group)
+        if group and (is_repeated or field.start - group[-1].end > _BETWEEN_FIELDS):
+            yield from _of_fields(group, row)
+            group = []
+        group.append(field)
+    yield from _of_fields(group, row)
+    for match in _ASSIGNED.finditer(text):
+        names = re.split(r"\s?,\s?\\?", match["names"])
+        numbers = re.split(r"\s?,\s?", match["numbers"])
+        if len(names) == len(numbers) == len(set(names)):
+            fields = [
+                _Field(match.start(), match.end(), name, number)
+                for name, number in zip(names, numbers, strict=True)
+            ]
+            yield from _of_fields(fields, row)
+
+
+def _of_fields(fields: Sequence[_Field], row: Representation) -> Iterator[BoxInText]:
+    if not fields:
+        return
+    numbers = numbers_by_name({field.name: field.number for field in fields}, row)
+    if numbers is not None:
+        box = Candidate("", None, tuple(numbers), _PROSE)
+        yield BoxInText(fields[0].start, max(field.end for field in fields), box)
+
+
+_RANGE = re.compile(
+    rf"(?<![\w-])(?P<axis>[xy])\s?[:=]\s?{NUMBER}\s?(?:→|->|–|—|-|to\b|and\b|until\b|bis\b)\s?"
+    rf"(?:[xy]\s?[:=]\s?)?{NUMBER}{UNIT}",
+    re.IGNORECASE,
+)
+
+
+def _of_ranges(text: str, row: Representation) -> Iterator[BoxInText]:
+    """Yield boxes that are stated as a range of x and one of y, beside each other."""
+    for first, second in pairwise(_RANGE.finditer(text)):
+        if second.start() - first.end() > _BETWEEN_FIELDS:
             continue
-        if name in fields or at - end > _BETWEEN_FIELDS:
-            yield from _of_fields(fields, start, end, row)
-            fields = {}
-        if not fields:
-            start = at
-        fields[name] = match[2]
-        end = match.end()
-    yield from _of_fields(fields, start, end, row)
-
-
-def _of_fields(
-    fields: dict[str, str], start: int, end: int, row: Representation
-) -> Iterator[BoxInText]:
-    for names in names_of(row):
-        if row.excluded_keys.isdisjoint(fields) and all(name in fields for name in names):
-            numbers = tuple(fields[name] for name in names)
-            yield BoxInText(start, end, Candidate("", None, numbers, _PROSE))
-            return
+        if {first["axis"].lower(), second["axis"].lower()} != {"x", "y"}:
+            continue
+        fields: dict[str, object] = {}
+        for match in (first, second):
+            axis = match["axis"].lower()
+            fields[f"{axis}min"] = match[2]
+            fields[f"{axis}max"] = match[3]
+        numbers = numbers_by_name(fields, row)
+        if numbers is not None:
+            box = Candidate("", None, tuple(numbers), _PROSE)
+            yield BoxInText(first.start(), second.end(), box)
 
 
 # --- frames and labels ----------------------------------------------------------------------------
 
 
 def _with_frames_and_labels(
-    boxes: Sequence[BoxInText], text: str, fmt: ReplyFormat
+    boxes: Sequence[BoxInText],
+    stated: Sequence[Says],
+    text: str,
+    fmt: ReplyFormat,
+    asked: Sequence[str],
 ) -> Iterator[Candidate]:
     """Yield the boxes with the frame and label in the words around them."""
     if not boxes:
@@ -181,34 +368,82 @@ def _with_frames_and_labels(
     end = 0
     for each in boxes:
         before.append(text[max(end, each.start - WITHIN) : each.start])
-        end = each.end
+        end = max(end, each.end)
+    tail = text[end : end + WITHIN]
     labels = [""] * len(boxes)
     if fmt.multilabel:
-        labels = labels_of_boxes(before, text[end : end + WITHIN])
-    frame: int | None = None
-    label = ""
-    for each, words, stated_label in zip(boxes, before, labels, strict=True):
+        labels = _labels(boxes, before, tail, text, asked)
+    frames: tuple[int, ...] = ()
+    last_label = ""
+    for place, (each, words, said) in enumerate(zip(boxes, before, stated, strict=True)):
         if fmt.frames > 1:
-            frame = _frame(words, frame)
-            if frame is None:
+            behind = before[place + 1] if place + 1 < len(boxes) else tail
+            frames = _frames(words, behind, frames, fmt.frames)
+            if each.box.frame is not None:
+                frames = (each.box.frame,)
+            if not frames:
                 continue
+        label = labels[place]
         if fmt.multilabel:
-            stated_label = stated_label or label_within(text[each.start : each.end])
             # A box without words before it has the label of the box before it.
-            if stated_label or _has_words(words):
-                label = stated_label
+            if label or _has_words(words):
+                last_label = label
+            label = last_label
             if not label:
                 continue
-        yield each.box._replace(label=label, frame=frame)
+            if said is Says.NOTHING and _is_line_of_label(each, words, label, asked):
+                said = Says.BOX
+        if said is not Says.BOX:
+            continue
+        for frame in frames or (None,):
+            yield each.box._replace(label=label, frame=frame)
+
+
+def _labels(
+    boxes: Sequence[BoxInText], before: Sequence[str], tail: str, text: str, asked: Sequence[str]
+) -> list[str]:
+    """Return the labels of boxes: of their syntax, of the words around, of those asked for."""
+    labels: list[str] = []
+    for each, words, label in zip(boxes, before, labels_of_boxes(before, tail), strict=True):
+        label = each.box.label or label or label_within(text[each.start : each.end])
+        if not is_asked(label, asked):
+            label = asked_label(clause_before(words, len(words)), asked) or label
+        labels.append(label)
+    return labels
+
+
+def _is_line_of_label(
+    each: BoxInText, words: str, label: str, asked: Sequence[str]
+) -> bool:
+    """Return whether a label and numbers are the requested form of a line, in other brackets."""
+    if asked and not is_asked(label, asked):
+        return False
+    return each.in_brackets or bool(re.search(r"[,:|=]\s*\Z|^\s*\Z", words[-80:].rstrip(" *`")))
 
 
 def _has_words(text: str) -> bool:
-    words = re.findall(r"\w+", FRAME.sub(" ", TAG.sub(" ", text)))
-    return any(word not in ("and", "or") for word in words)
+    words = words_of(FRAME.sub(" ", TAG.sub(" ", text)))
+    return not all(is_joining(word) or word.isdecimal() for word in words)
 
 
-def _frame(before: str, last: int | None) -> int | None:
-    """Return the last frame named before a box, else that of the previous box."""
+_ORDINALS = {"first": 1, "second": 2, "third": 3, "fourth": 4, "fifth": 5, "sixth": 6,
+    "seventh": 7, "eighth": 8}  # fmt: skip
+_ORDINAL_FRAME = re.compile(rf"\b({'|'.join(_ORDINALS)}|last) frame", re.IGNORECASE)
+_FRAME_RANGE = re.compile(r"frames?\s+(\d{1,4})\s?(?:-|–|to)\s?(\d{1,4})", re.IGNORECASE)
+_ALL_FRAMES = re.compile(r"\b(?:all|every|each)(?: of the)? frames?\b", re.IGNORECASE)
+
+
+def _frames(before: str, behind: str, last: tuple[int, ...], count: int) -> tuple[int, ...]:
+    """Return the frames named before a box, else those of the previous box."""
+    places: list[tuple[int, tuple[int, ...]]] = []
     for match in FRAME.finditer(before):
-        last = int(match[1] or match[2])
-    return last
+        places.append((match.start(), (int(match[1] or match[2]),)))
+    for match in _ORDINAL_FRAME.finditer(before):
+        places.append((match.start(), (_ORDINALS.get(match[1].lower(), count),)))
+    for match in _FRAME_RANGE.finditer(before):
+        first, final = int(match[1]), int(match[2])
+        if final - first < count:
+            places.append((match.start(), tuple(range(first, final + 1))))
+    if not places and not last and _ALL_FRAMES.search(before + behind.split(".")[0]):
+        return tuple(range(1, count + 1))
+    return max(places, default=(0, last))[1]

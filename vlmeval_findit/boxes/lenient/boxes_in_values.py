@@ -6,26 +6,38 @@ Numbers are in the format's order; boxes that name another order are left alone.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ..reading import as_index
-from ..representation import CLASS_KEY, PLURAL_KEYS, ReplyFormat
-from .labels import without_tags
-from .named_corners import box_of_corners, corner_of
-from .names import (
-    BOXES,
-    CONTAINERS,
-    FRAMES,
-    LABELS,
-    first_of,
-    names_another_order,
-    numbers_by_name,
-    plain,
+from ..representation import (
+    CLASS_KEY,
+    NO_RECTANGLE,
+    PLURAL_KEYS,
+    REPRESENTATIONS,
+    MatchRule,
+    ReplyFormat,
 )
+from ..spaces import ImageExtent
+from .conventions import orders_in, states_another_order, states_another_unit, units_in
+from .labels import TAG, without_tags
+from .named_corners import box_of_corners, corner_of
+from .number_names import numbers_by_name
 from .punctuation import in_ascii
 from .records import NO_REPAIRS, Candidate, Repair, Repairs
-from .repaired_values import List, Object, Value
+from .repaired_values import List, Object, Value, values_in
+from .words import (
+    CONTAINERS,
+    FRAMES,
+    first_of,
+    is_asked,
+    is_of_others,
+    is_same_thing,
+    key_says_box,
+    plain,
+    rank_of_label,
+    words_of,
+)
 
 # Representations made of points, whose numbers may come in pairs
 POINTS = ("xyxy", "yxyx", "unconstrained", "all", "all-labelled")
@@ -37,6 +49,8 @@ class Context(NamedTuple):
     label: str | None = None  # None: not stated so far
     frame: int | None = None  # None: not stated so far
     repairs: Repairs = NO_REPAIRS
+    label_key: str | None = None  # The key that is the label
+    in_box: bool = False  # A key around says that these are boxes
 
     def repaired(self, *repairs: Repair) -> Context:
         return self._replace(repairs=self.repairs.union(repairs))
@@ -52,19 +66,26 @@ class _Numbers(NamedTuple):
 
 
 class BoxSearch:
-    """Finds the boxes in the values of a reply; ``indices`` are all frame numbers."""
+    """Finds the boxes in the values of a reply; ``indices`` are all frame numbers.
 
-    def __init__(self, fmt: ReplyFormat) -> None:
+    ``extent`` is where the image lies in the numbers of a reply, ``asked`` are the labels asked
+    for. A box is only what a key says to be one, or a list of numbers without a key.
+    """
+
+    def __init__(
+        self, fmt: ReplyFormat, extent: ImageExtent | None = None, asked: Sequence[str] = ()
+    ) -> None:
         self._format = fmt
+        self._extent = extent
+        self._asked = asked
         self._row = fmt.numbers
         self._is_video = fmt.frames > 1
         self._needs_labels = fmt.multilabel
         plural = PLURAL_KEYS.get(fmt.key, fmt.key)
         self._right_key = plural if fmt.structure == "nested" else fmt.key
         self._requested_keys = {fmt.key, plural} - {CLASS_KEY}
-        keys = {*fmt.numbers.json_keys} - {CLASS_KEY}
-        plurals = {PLURAL_KEYS.get(key, key) for key in keys}
-        self._plain_box_keys = BOXES | set(map(plain, keys | plurals))
+        self._of_points = fmt.numbers.match_rule is MatchRule.POINT_IN_OBJECT
+        self._quoted = 0  # Texts within texts that are read as values
         self.indices: list[int] = []
 
     def boxes_of(self, root: List | Object) -> Iterator[Candidate]:
@@ -90,11 +111,38 @@ class BoxSearch:
             yield from self._boxes_of_object(value, context)
         elif isinstance(value, List):
             box = self._numbers_of(value)
-            if box is None:
-                for item in value.items:
-                    yield from self._boxes_inside(item, context)
-            elif not self._lacks_label(context):
-                yield _candidate(box, context, bare=True)
+            if box is not None:
+                if not self._lacks_label(context):
+                    yield _candidate(box, context, bare=True)
+                return
+            row = self._labelled_row(value)
+            if row is not None:
+                yield _candidate(row[1], context._replace(label=row[0]).restructured())
+                return
+            for item in value.items:
+                yield from self._boxes_inside(item, context)
+        elif isinstance(value, str):
+            yield from self._boxes_in_text(value, context)
+
+    def _labelled_row(self, value: List) -> tuple[str, _Numbers] | None:
+        """Return the label and box of a row like ``["dog", 1, 2, 3, 4]``; None if it is none."""
+        first = value.items[0] if value.items else None
+        if not self._needs_labels or not isinstance(first, str):
+            return None
+        if not is_asked(first, self._asked):
+            return None
+        box = self._numbers_of(List(value.items[1:], value.whole))
+        return None if box is None else (first.strip(), box)
+
+    def _boxes_in_text(self, text: str, context: Context) -> Iterator[Candidate]:
+        """Yield the boxes of a text that is a list or object itself, as a tool's arguments."""
+        if self._quoted or not _IS_VALUE.match(text):
+            return
+        self._quoted += 1
+        for value in values_in(text):
+            inner = context.repaired(*value.repairs).restructured()
+            yield from self._boxes_inside(value.value, inner)
+        self._quoted -= 1
 
     def _lacks_label(self, context: Context) -> bool:
         return self._needs_labels and context.label is None
@@ -102,16 +150,37 @@ class BoxSearch:
     # --- an object --------------------------------------------------------------------------------
 
     def _boxes_of_object(self, value: Object, context: Context) -> Iterator[Candidate]:
-        """Yield the boxes of an object, in the frame and with the labels that it states."""
+        """Yield the boxes of an object; a key that comes again begins another one."""
+        rows = _rows_of_columns(value)
+        if rows is not None:
+            for row in rows:
+                yield from self._boxes_of_object(row, context.restructured())
+            return
+        records = list(_records(value))
+        shared: _Labels | None = None
+        for record in records:
+            again = context if len(records) == 1 else context.repaired(Repair.KEY)
+            stated = self._stated_labels(record)
+            # A label that does not come again is that of all boxes behind it.
+            if stated is None and shared is not None:
+                stated = shared
+            shared = stated
+            yield from self._boxes_of_record(record, stated, again)
+
+    def _boxes_of_record(
+        self, value: Object, stated: _Labels | None, context: Context
+    ) -> Iterator[Candidate]:
+        """Yield the boxes of an object without repeated keys, in its frame, with its labels."""
         fields = dict(value.pairs)
         if self._is_video:
             context = self._in_stated_frame(fields, context)
-        stated = _stated_labels(fields) if self._needs_labels else None
+        if self._is_of_another(fields):
+            return
         if stated is None:
             yield from self._boxes_of_fields(value, fields, context)
             return
         context = context.repaired(*stated.repairs)
-        if len(stated.labels) == 1:
+        if not stated.is_list:
             labelled = context._replace(label=stated.labels[0])
             yield from self._boxes_of_fields(value, fields, labelled)
             return
@@ -120,6 +189,22 @@ class BoxSearch:
         if len(boxes) == len(stated.labels):
             for box, label in zip(boxes, stated.labels, strict=True):
                 yield box._replace(label=label)
+
+    def _stated_labels(self, value: Object) -> _Labels | None:
+        return _stated_labels(dict(value.pairs), self._states_box) if self._needs_labels else None
+
+    def _states_box(self, key: str) -> bool:
+        return key in self._requested_keys or key_says_box(key, self._of_points)
+
+    def _is_of_another(self, fields: Mapping[str, Value]) -> bool:
+        """Return whether an object says that it is another thing than the one asked for."""
+        if self._needs_labels or not self._asked:
+            return False
+        for key, value in fields.items():
+            if not {"label", "class", "category"}.isdisjoint(words_of(key)):
+                if isinstance(value, str) and rank_of_label(key) is not None:
+                    return not is_same_thing(TAG.sub(" ", value), self._asked)
+        return False
 
     def _in_stated_frame(self, fields: Mapping[str, Value], context: Context) -> Context:
         key = "frame_idx" if "frame_idx" in fields else first_of(fields, FRAMES)
@@ -137,13 +222,13 @@ class BoxSearch:
         self, value: Object, fields: Mapping[str, Value], context: Context
     ) -> Iterator[Candidate]:
         """Yield the box whose numbers an object names, else the boxes under its likeliest keys."""
-        named = numbers_by_name(fields, self._row)
-        if named is not None and _are_numbers(named[1]):
-            yield from self._decomposed_box(_Numbers(tuple(named[1])), value, context)
+        named = numbers_by_name(_with_ends(fields), self._row)
+        if named is not None and _are_numbers(named):
+            yield from self._decomposed_box(_Numbers(tuple(named)), value, context)
             return
         corners = self._numbers_of_corners(fields)
         if corners is not None and not self._lacks_label(context):
-            yield _candidate(corners, context.restructured())
+            yield _candidate(corners, context.restructured())._replace(named=True)
             return
         for keys in self._keys_by_likelihood(fields):
             boxes: list[Candidate] = []
@@ -156,25 +241,29 @@ class BoxSearch:
     def _decomposed_box(
         self, box: _Numbers, value: Object, context: Context
     ) -> Iterator[Candidate]:
-        """Yield a box whose numbers the object names, unless it was cut off before a label."""
+        """Yield a box whose numbers the object names, unless it has no label."""
         if self._format.structure != "decomposed":
             context = context.restructured()
         elif not {key for key, _ in value.pairs}.issuperset(self._row.keys):
             context = context.repaired(Repair.KEY)
-        if value.whole or not self._lacks_label(context):
-            yield _candidate(box, context)
+        if not self._lacks_label(context):
+            yield _candidate(box, context)._replace(named=True)
 
     def _keys_by_likelihood(self, fields: Mapping[str, Value]) -> Iterator[list[str]]:
-        """Yield the keys that may hold boxes: those asked for, known words, all others."""
+        """Yield the keys that may hold boxes: those asked for, those that say so, all others."""
         requested: list[str] = []
         known: list[str] = []
         others: list[str] = []
         for key in fields:
-            if names_another_order(key, self._row):
+            spaced = f"{key} {' '.join(words_of(key))}"
+            is_label = not self._states_box(key)
+            if not is_label and states_another_order(spaced, self._row):
+                continue
+            if not is_label and states_another_unit(spaced, self._extent):
                 continue
             if key in self._requested_keys:
                 requested.append(key)
-            elif plain(key) in self._plain_box_keys:
+            elif not is_label:
                 known.append(key)
             else:
                 others.append(key)
@@ -200,16 +289,42 @@ class BoxSearch:
         below = self._context_under(key, owner, context)
         if below is None:
             return
+        if isinstance(value, str) and _IS_VALUE.match(value):
+            yield from self._boxes_in_text(value, below)
+            return
+        if not self._may_be_numbers(key, below):
+            yield from self._boxes_of_wrapper(value, below)
+            return
         if self._lacks_label(below):
             yield from self._boxes_inside(value, below)
             return
-        box = self._numbers_of(value)
+        box = self._numbers_of(value) or self._corners_of_rectangle(value)
         if box is not None:
             yield _candidate(box, self._as_structured(below, "per_box"))
         elif isinstance(value, Object):
             yield from self._boxes_of_object(value, below.restructured())
         elif isinstance(value, List):
             yield from self._boxes_of_list(value, below)
+
+    def _may_be_numbers(self, key: str, context: Context) -> bool:
+        """Return whether the numbers under a key are a box: the key says so, or is a label."""
+        if self._states_box(key) or context.in_box:
+            return True
+        if is_asked(key, self._asked):
+            return True
+        if not self._needs_labels or context.label is None:
+            return False
+        is_requested = self._format.key == CLASS_KEY
+        return context.label_key == key and (is_requested or not self._asked)
+
+    def _boxes_of_wrapper(self, value: Value, context: Context) -> Iterator[Candidate]:
+        """Yield the boxes of the objects under a key that says nothing of boxes."""
+        if isinstance(value, Object):
+            yield from self._boxes_of_object(value, context.restructured())
+        elif isinstance(value, List):
+            for item in value.items:
+                if isinstance(item, Object) or (isinstance(item, List) and _has_objects(item)):
+                    yield from self._boxes_inside(item, context.restructured())
 
     def _boxes_of_list(self, value: List, context: Context) -> Iterator[Candidate]:
         for item in value.items:
@@ -224,23 +339,44 @@ class BoxSearch:
         return context if self._format.structure == structure else context.restructured()
 
     def _context_under(self, key: str, owner: Object, context: Context) -> Context | None:
-        """Return what holds under a key; None if the object was cut off before a label."""
+        """Return what holds under a key; None if nothing under it may be a box."""
         by_class = self._format.key == CLASS_KEY
+        states_box = self._states_box(key)
+        if is_of_others(key) and key not in self._requested_keys:
+            return None if self._is_of_numbers(owner, key) else context.restructured()
+        context = context._replace(in_box=context.in_box or states_box)
         if self._lacks_label(context):
             if by_class and self._only_key(owner) == key and not _is_marked(key):
-                return context._replace(label=key.strip())
-            if key not in self._requested_keys and plain(key) not in self._plain_box_keys:
-                return _context_under_label(key, context)
-            if not owner.whole:
-                return None
-            context = context._replace(label="")
+                return context._replace(label=key.strip(), label_key=key)
+            if not states_box:
+                return self._context_under_label(key, context)
         if by_class:
             return context.restructured()
         if key == self._right_key:
             return context
-        if key in self._requested_keys:
+        if key in self._requested_keys or not states_box:
             return context.restructured()
         return context.repaired(Repair.KEY)
+
+    def _is_of_numbers(self, owner: Object, key: str) -> bool:
+        value = dict(owner.pairs).get(key)
+        if isinstance(value, Object):
+            return not any(isinstance(item, (List, Object)) for _, item in value.pairs)
+        return isinstance(value, str) or (isinstance(value, List) and not _has_objects(value))
+
+    def _context_under_label(self, key: str, context: Context) -> Context:
+        """Return what holds under a key that is a label, unless it only says that boxes follow."""
+        label = without_tags(key)
+        words = words_of(label)
+        if self._asked:
+            is_label = is_asked(label, self._asked)
+        else:
+            is_label = bool(words) and CONTAINERS.isdisjoint({plain(label), words[-1]})
+        if not is_label:
+            return context.restructured()
+        if _is_marked(key):
+            context = context.repaired(Repair.LABEL)
+        return context._replace(label=label, label_key=key).restructured()
 
     def _only_key(self, owner: Object) -> str | None:
         keys = [key for key, _ in owner.pairs if key != "frame_idx" or not self._is_video]
@@ -263,11 +399,25 @@ class BoxSearch:
         return self._numbers_in_pairs(items)
 
     def _numbers_in_string(self, value: str) -> _Numbers | None:
-        match = _IN_QUOTES.fullmatch(in_ascii(value).strip())
+        match = _IN_QUOTES.fullmatch(TAG.sub(" ", in_ascii(value)).strip())
         numbers = _SEPARATOR.split(match[1]) if match else []
         if len(numbers) != self._row.width or not _are_numbers(numbers):
             return None
         return _Numbers(tuple(numbers), frozenset({Repair.NUMBERS}))
+
+    def _corners_of_rectangle(self, value: Value) -> _Numbers | None:
+        """Return the numbers of a box that is stated by its four corners; None if it is not."""
+        points = value.items if isinstance(value, List) and value.whole else []
+        if self._row.name not in POINTS or len(points) != 4:
+            return None
+        numbers: list[float] = []
+        for item in points:
+            point = _point(item, y_first=self._row.name == "yxyx")
+            numbers += point or ()
+        corners = REPRESENTATIONS["all"].to_corners(numbers) if len(numbers) == 8 else NO_RECTANGLE
+        if corners == NO_RECTANGLE:
+            return None
+        return _Numbers(tuple(self._row.from_corners(corners)), frozenset({Repair.NUMBERS}))
 
     def _numbers_in_pairs(self, items: Sequence[Value]) -> _Numbers | None:
         if self._row.name not in POINTS or 2 * len(items) != self._row.width:
@@ -291,16 +441,6 @@ class BoxSearch:
                 points.append((corner, *point))
         box = box_of_corners(points)
         return None if box is None else _Numbers(tuple(self._row.from_corners(box)))
-
-
-def _context_under_label(key: str, context: Context) -> Context:
-    """Return what holds under a key that is a label, unless it only says that boxes follow."""
-    label = without_tags(key)
-    if not label or plain(label) in CONTAINERS:
-        return context.restructured()
-    if _is_marked(key):
-        context = context.repaired(Repair.LABEL)
-    return context._replace(label=label).restructured()
 
 
 def _candidate(box: _Numbers, context: Context, bare: bool = False) -> Candidate:
@@ -368,23 +508,40 @@ def _index(value: object) -> int | None:
 class _Labels(NamedTuple):
     labels: Sequence[str]  # One for all boxes, or one for each
     repairs: Repairs
+    is_list: bool = False
 
 
-def _stated_labels(fields: Mapping[str, Value]) -> _Labels | None:
-    """Return the labels that an object states; None if it has none."""
-    if "label" in fields and not isinstance(fields["label"], (List, Object)):
-        label = str(fields["label"]).strip()
-        if label:
-            return _one_label(label, NO_REPAIRS)
-    keys = sorted(fields, key=lambda key: key != "label")  # The right key goes before "Label"
-    rest = {key: fields[key] for key in keys if not isinstance(fields[key], Object)}
-    key = first_of(rest, LABELS)
-    while key is not None:
-        labels = _labels_under(key, rest.pop(key))
+def _stated_labels(
+    fields: Mapping[str, Value], states_box: Callable[[str], bool]
+) -> _Labels | None:
+    """Return the labels that an object states; None if it has none.
+
+    The likeliest of the keys that name a label counts, else the only other text.
+    """
+    ranked: list[tuple[int, int, str]] = []
+    for place, key in enumerate(fields):
+        rank = rank_of_label(key)
+        if rank is not None and not states_box(key):
+            ranked.append((-1 if key == "label" else rank, place, key))
+    for _, _, key in sorted(ranked):
+        labels = _labels_under(key, fields[key])
         if labels is not None:
             return labels
-        key = first_of(rest, LABELS)
-    return _Labels([""], NO_REPAIRS) if fields.get("label") == "" else None
+    texts = [
+        (key, value)
+        for key, value in fields.items()
+        if isinstance(value, str) and value.strip() and not states_box(key)
+    ]
+    others = [(key, value) for key, value in texts if _may_be_label(key, value)]
+    if len(others) == 1 and len(texts) == 1 and any(map(states_box, fields)):
+        return _one_label(others[0][1].strip(), frozenset({Repair.KEY}))
+    return None
+
+
+def _may_be_label(key: str, value: str) -> bool:
+    """Return whether a text may be a label: it is no number, order, unit or value of its own."""
+    has_convention = any(True for _ in orders_in(value)) or any(True for _ in units_in(value))
+    return rank_of_label(key) is None and not has_convention and not _IS_VALUE.match(value)
 
 
 def _labels_under(key: str, value: Value) -> _Labels | None:
@@ -394,8 +551,11 @@ def _labels_under(key: str, value: Value) -> _Labels | None:
         texts = [item.strip() for item in value.items if isinstance(item, str)]
         if not texts or not all(texts) or len(texts) < len(value.items):
             return None
-        return _Labels(list(map(without_tags, texts)), repairs | {Repair.STRUCTURE})
-    label = "" if value is None else str(value).strip()
+        labels = list(map(without_tags, texts))
+        return _Labels(labels, repairs | {Repair.STRUCTURE}, is_list=len(labels) > 1)
+    if value is None or isinstance(value, Object):
+        return None
+    label = str(value).strip()
     return _one_label(label, repairs) if label else None
 
 
@@ -407,3 +567,87 @@ def _one_label(label: str, repairs: Repairs) -> _Labels:
 
 def _is_marked(label: str) -> bool:
     return without_tags(label) != label.strip()
+
+
+def texts_in(value: Value) -> Iterator[str]:
+    """Yield the texts of a value that may state an order or a unit: all but labels.
+
+    A key stands before its text, a list of texts is one.
+    """
+    if isinstance(value, List):
+        words = [item for item in value.items if isinstance(item, str)]
+        if words:
+            yield ", ".join(words)
+        for item in value.items:
+            if isinstance(item, (List, Object)):
+                yield from texts_in(item)
+    elif isinstance(value, Object):
+        for key, item in value.pairs:
+            if isinstance(item, str) and rank_of_label(key) is None:
+                yield f'"{key}": "{item}"'
+            elif isinstance(item, (List, Object)) and not _is_list_of_labels(key, item):
+                yield from texts_in(item)
+
+
+def _is_list_of_labels(key: str, value: List | Object) -> bool:
+    is_texts = isinstance(value, List) and all(isinstance(item, str) for item in value.items)
+    return is_texts and rank_of_label(key) is not None
+
+
+# --- objects --------------------------------------------------------------------------------------
+
+_IS_VALUE = re.compile(r"\s*+(?:[\[{]\s*+[\[{\"'\\]|\{)")
+
+
+def _has_objects(value: List) -> bool:
+    return any(isinstance(item, Object) for item in value.items)
+
+
+def _records(value: Object) -> Iterator[Object]:
+    """Yield the objects that an object's pairs make: a key that comes again begins another."""
+    pairs: list[tuple[str, Value]] = []
+    keys: set[str] = set()
+    for key, item in value.pairs:
+        is_object = not key and isinstance(item, Object)
+        if is_object or key in keys:
+            yield Object(pairs, whole=True)
+            pairs = []
+            keys = set()
+        if is_object:
+            yield from _records(item)  # type: ignore[arg-type]
+            continue
+        pairs.append((key, item))
+        keys.add(key)
+    if pairs:
+        yield Object(pairs, value.whole)
+
+
+_COLUMNS = frozenset(("columns", "header", "headers", "fields", "column_names"))
+
+
+def _rows_of_columns(value: Object) -> list[Object] | None:
+    """Return the rows of a table as objects; None if an object is no table."""
+    fields = dict(value.pairs)
+    key = next((key for key in fields if key.lower() in _COLUMNS), None)
+    names = fields[key] if key is not None else None
+    if not isinstance(names, List) or not all(isinstance(name, str) for name in names.items):
+        return None
+    objects: list[Object] = []
+    for table in fields.values():
+        rows = table.items if isinstance(table, List) and table is not names else []
+        for row in rows:
+            if isinstance(row, List) and len(row.items) == len(names.items):
+                pairs = list(zip(map(str, names.items), row.items, strict=True))
+                objects.append(Object(pairs, row.whole))
+    return objects
+
+
+def _with_ends(fields: Mapping[str, Value]) -> dict[str, object]:
+    """Return fields with ``{"x": {"min": 1, "max": 2}}`` as ``x min`` and ``x max``."""
+    result: dict[str, object] = {}
+    for key, value in fields.items():
+        if isinstance(value, Object) and key.lower() in ("x", "y"):
+            result.update((f"{key} {end}", number) for end, number in value.pairs)
+        else:
+            result[key] = value
+    return result

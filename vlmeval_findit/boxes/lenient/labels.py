@@ -5,14 +5,19 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from .names import BOXES, plain
+from .words import BOXES, plain
 
 WITHIN = 200  # Characters before or behind a box that are searched for its label and frame
 
 # Of grounding models: <ref>, </box>, <|ref|>, <|/det|>, <|object_ref_start|>, <OD>, <seg012>
-TAG = re.compile(r"<[|/]{0,2}[A-Za-z][\w-]{0,30}[|/]{0,2}>")
+TAG = re.compile(r"<[|/]{0,2}[A-Za-z][\w-]{0,30}(?:\s[^<>]{0,200}+)?+[|/]{0,2}>")
 _NAMED_BY_TAG = re.compile(
     r"<\|?(?:ref|p|phrase|object_ref_start|obj|label|class|name)\|?>([^<>]{1,200})<"
+)
+# <point_box mention="dog">, <box label="dog" …>, <class_Title>
+_NAMED_BY_ATTRIBUTE = re.compile(
+    r"<\w[\w-]{0,30}\s(?:[^<>]{0,200}?\s)??(?:mention|alt|label)\s?=\s?\"([^\"<>]{1,200})\""
+    r"|<class_([\w ]{1,100})>"
 )
 _NAMED_BY_KEY = re.compile(
     r"(?<!\w)(?:label|class|class_?name|category|object|name)\W{0,3}\d{0,3}[\"'*`]{0,3}\s{0,4}[:=]"
@@ -40,11 +45,16 @@ def is_lost(label: str) -> bool:
 def without_tags(text: str) -> str:
     """Return the words between tags, else the words without them.
 
-    >>> without_tags("<ref>dog</ref>"), without_tags("dog")
-    ('dog', 'dog')
+    >>> without_tags("<ref>dog</ref>"), without_tags("<b> poster")
+    ('dog', '<b> poster')
     """
     named = _NAMED_BY_TAG.search(text)
-    return (named[1] if named else TAG.sub(" ", text)).strip()
+    if named:
+        return named[1].strip()
+    # A tag in the middle is part of the label.
+    stripped = text.strip()
+    is_enclosed = stripped.startswith("<") and stripped.endswith(">")
+    return TAG.sub(" ", stripped).strip() if is_enclosed else stripped
 
 
 # --- labels before or behind a box ----------------------------------------------------------------
@@ -81,6 +91,11 @@ _GOES_ON = re.compile(r"[\])>]*+ [a-z][^\n,;]*+")
 _LAST_NOUN = re.compile(r".*\b(?:an?|the|another|his|her|its|their)\s+(.+)", re.DOTALL)
 _CONJUNCTION = re.compile(r"\A(?:and|also|then)\s+(?=\S)", re.IGNORECASE)
 _ARTICLE = re.compile(r"\A(?:[Aa]n?|[Tt]he)\s+(?=[^\WA-Z])")
+
+
+def is_joining(word: str) -> bool:
+    """Return whether a word may stand between a label and its box, or between two boxes."""
+    return word in _JOINING or word in BOXES or word in ("and", "or")
 
 
 def label_before(text: str) -> str:
@@ -158,8 +173,8 @@ def _label_between(text: str) -> str:
 
 def _stated(text: str) -> str | None:
     """Return the label that a tag or a key states; None if there is none."""
-    for pattern in (_NAMED_BY_TAG, _NAMED_BY_KEY):
-        named = pattern.findall(text)
+    attributes = ["".join(groups) for groups in _NAMED_BY_ATTRIBUTE.findall(text)]
+    for named in (_NAMED_BY_TAG.findall(text), attributes, _NAMED_BY_KEY.findall(text)):
         label = named[-1].strip(_MARKS) if named else ""
         if label:
             return label

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict, deque
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import replace
 from itertools import chain
 from typing import NamedTuple
@@ -18,9 +18,10 @@ from ..reading import parsed_reply, reader
 from ..representation import Corners, ReplyFormat
 from ..spaces import ImageExtent
 from .boxes_in_prose import boxes_in_prose
-from .boxes_in_values import BoxSearch
+from .boxes_in_values import BoxSearch, texts_in
+from .conventions import states_another_order, states_another_unit, without_own_units
+from .evidence import Says, clause_before, is_corrected, is_whole_answer, what_says
 from .labels import is_lost
-from .names import names_another_order
 from .records import NO_REPAIRS, Candidate, Repair, Repairs
 from .repaired_values import List, Object, ParsedValue, values_in
 
@@ -44,7 +45,11 @@ class LenientReply(NamedTuple):
 
 
 def parse_leniently(
-    reply: str, fmt: ReplyFormat, strict: ParsedReply, extent: ImageExtent | None = None
+    reply: str,
+    fmt: ReplyFormat,
+    strict: ParsedReply,
+    extent: ImageExtent | None = None,
+    asked: Sequence[str] = (),
 ) -> LenientReply | None:
     """Parse a reply leniently; None if that finds no more than ``strict``, whose boxes it keeps.
 
@@ -57,7 +62,10 @@ def parse_leniently(
         fmt: the format asked for.
         strict: what :func:`..reading.read` reads; boxes are in the reply's units.
         extent: where the image lies in these units (:func:`..spaces.reply_extent`). Location
-            tokens are fractions of the image; without an extent they are not read.
+            tokens are fractions of the image; without an extent they are not read, nor are
+            numbers whose unit is stated.
+        asked: the labels that the query asks for, where they are known. Numbers behind one are
+            a box; an object with another label than the only one asked for has none.
 
     >>> how = ReplyFormat("json", "xyxy", key="bbox_2d")
     >>> cut = "[{'bbox_2d': [1, 2, 3, 4]}, {'bbox_2d': [5, 6, 7"
@@ -68,15 +76,18 @@ def parse_leniently(
     adheres = strict.reason is None
     if strict.reason in _NEVER or (adheres and not any(map(is_lost, strict.labels))):
         return None
-    text = reply[:LONGEST_REPLY]
+    written = reply[:LONGEST_REPLY]
+    text = without_own_units(written, extent)
     values = list(values_in(text))
-    reading, repairs = _read_structured(values, text, fmt, strict)
+    reading, repairs = _read_structured(values, text, fmt, strict, extent, asked)
+    if text != written and reading.boxes:
+        repairs |= {Repair.NUMBERS}
     # A text with objects is not read as prose: their keys may give numbers another meaning.
     if not reading.boxes and not any(map(_has_keys, values)):
         is_cut = strict.reason is FormatFailure.TRUNCATED
         # The last word may be cut off: 12 of 128.
         whole = _LAST_WORD.sub("", text) if is_cut else text
-        reading, repairs = _read_prose(whole, fmt, extent)
+        reading, repairs = _read_prose(whole, fmt, extent, asked)
         if adheres and reading.boxes:
             repairs = frozenset({Repair.LABEL})
     if not reading.boxes:
@@ -93,9 +104,9 @@ def parse_leniently(
 
 
 def _read_prose(
-    text: str, fmt: ReplyFormat, extent: ImageExtent | None
+    text: str, fmt: ReplyFormat, extent: ImageExtent | None, asked: Sequence[str]
 ) -> tuple[ParsedReply, Repairs]:
-    candidates = boxes_in_prose(text, fmt, extent)
+    candidates = boxes_in_prose(text, fmt, extent, asked)
     indices = [candidate.frame for candidate in candidates if candidate.frame is not None]
     reading = _read(candidates, indices, fmt)
     if fmt.output == "json" and reading.boxes:
@@ -115,15 +126,23 @@ def _has_keys(value: ParsedValue) -> bool:
 
 
 def _read_structured(
-    values: Sequence[ParsedValue], text: str, fmt: ReplyFormat, strict: ParsedReply
+    values: Sequence[ParsedValue],
+    text: str,
+    fmt: ReplyFormat,
+    strict: ParsedReply,
+    extent: ImageExtent | None,
+    asked: Sequence[str],
 ) -> tuple[ParsedReply, Repairs]:
     """Read the boxes of lists and objects."""
-    search = BoxSearch(fmt)
-    answers = _distinct_answers(values, search)
+    search = BoxSearch(fmt, extent, asked)
+    answers = _distinct_answers(_stated(values, text, fmt, asked), search)
     around = _around([answer.value for answer in answers], text)
     boxes = list(chain.from_iterable(answer.boxes for answer in answers))
-    if any(box.bare for box in boxes) and names_another_order(around, fmt.numbers):
+    words = "\n".join(_words(values, text)) if boxes else ""
+    if states_another_unit(words, extent):
         boxes = []
+    elif states_another_order(words, fmt.numbers):
+        boxes = [box for box in boxes if box.named]
     repaired: list[Candidate] = []
     for box in boxes:
         if fmt.output == "text":
@@ -132,6 +151,47 @@ def _read_structured(
             repairs = _repairs_in_json(box, around, len(answers), strict.reason)
         repaired.append(box._replace(repairs=repairs))
     return _read(repaired, search.indices, fmt), _repairs_of(repaired)
+
+
+def _stated(
+    values: Sequence[ParsedValue], text: str, fmt: ReplyFormat, asked: Sequence[str]
+) -> list[ParsedValue]:
+    """Return the values that the words before them let be an answer.
+
+    Keys say that there are boxes; of a list without any, the words before it must, or it is the
+    whole answer, or the requested syntax of a text.
+    """
+    is_alone = is_whole_answer(text, [(value.start, value.end) for value in values])
+    stated: list[ParsedValue] = []
+    end = 0
+    for value in values:
+        said = what_says(clause_before(text, value.start, end), asked)
+        is_certain = is_alone or fmt.output == "text" or _has_keys(value)
+        between = text[end : value.start]
+        end = value.end
+        if said is Says.NO_BOX and not _is_of_tag(between, value):
+            continue
+        if said is Says.BOX or is_certain:
+            if is_corrected(between):
+                stated = []
+            stated.append(value)
+    return stated
+
+
+def _is_of_tag(before: str, value: ParsedValue) -> bool:
+    """Return whether only a tag speaks against a value that has keys."""
+    return _has_keys(value) and before.rstrip().endswith(">")
+
+
+_COMMENT = re.compile(r"//[^\n]*+|/\*(?:[^*]|\*(?!/))*+")
+
+
+def _words(values: Sequence[ParsedValue], text: str) -> Iterator[str]:
+    """Yield what may state an order or a unit: words around values, comments and texts in them."""
+    yield _around(values, text)
+    for value in values:
+        yield from _COMMENT.findall(text, value.start, value.end)
+        yield from texts_in(value.value)
 
 
 class _StructuredAnswer(NamedTuple):

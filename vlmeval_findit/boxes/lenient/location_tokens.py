@@ -1,18 +1,20 @@
-"""Location tokens: numbers that models were trained to write as special tokens.
+"""Tokens and tags that fix the unit of their numbers, whatever the run's coordinate space.
 
-They state their order and their unit, so nothing is guessed: they are fractions of the image,
-whatever the run's coordinate space, and are written in its numbers.
+Their numbers are fractions of the image and are written in the run's numbers, through the extent
+of the image in these. Where parsers differ by a thousandth, the row says what the model's does.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from ..representation import REPRESENTATIONS, MatchRule, ReplyFormat
 from ..spaces import ImageExtent
 from .records import Candidate, Repair
+
+Found = tuple[int, int, Candidate]  # Start, end and box
 
 _REPAIRS = frozenset({Repair.TOKENS})
 
@@ -21,26 +23,31 @@ _REPAIRS = frozenset({Repair.TOKENS})
 class LocationTokens:
     """How a family of models writes the numbers of a box."""
 
-    box: re.Pattern[str]  # Four numbers
-    order: str  # Their representation
-    steps: int  # Numbers stand for so many steps over the width or height
-    shift: float  # From a number to its place, in steps
-
-
-def _four(token: str) -> re.Pattern[str]:
-    return re.compile(r"\s*+".join([token] * 4))
+    token: re.Pattern[str]  # One number
+    order: str  # Representation of four numbers
+    steps: float  # Numbers stand for so many steps over the width or height
+    shift: float = 0.0  # From a number to its place, in steps
+    is_quadrangle: bool = False  # Eight numbers are the corners of one box, not two boxes
+    not_beside: str = ""  # A mark of another syntax, which counts these tokens otherwise
 
 
 TOKENS = {
-    "PaliGemma": LocationTokens(_four(r"<loc(\d{4})>"), "yxyx", 1024, 0.0),
-    "Florence-2": LocationTokens(_four(r"<loc_(\d{1,3})>"), "xyxy", 1000, 0.5),
+    "PaliGemma": LocationTokens(re.compile(r"<loc(\d{4})>"), "yxyx", 1024),
+    # Its processor takes the middle of a bin. DocTags use the same tokens for 500ths.
+    "Florence-2": LocationTokens(
+        re.compile(r"<loc_(\d{1,3})>"), "xyxy", 1000, 0.5, not_beside="<doctag"
+    ),
+    "PaddleOCR-VL": LocationTokens(
+        re.compile(r"<\|LOC_(\d{1,4})\|>"), "xyxy", 1000, is_quadrangle=True
+    ),
 }
+_REX = LocationTokens(re.compile(r"<(\d{1,3})>"), "xyxy", 999)  # Its parser divides by 999
+_NEMOTRON = LocationTokens(re.compile(r"<[xy]_([01]?\.\d+)>"), "xyxy", 1)
+_OUTLINE = "<poly>"
 
 
-def boxes_in_tokens(
-    text: str, fmt: ReplyFormat, extent: ImageExtent
-) -> Iterator[tuple[int, int, Candidate]]:
-    """Yield start, end and box of location tokens.
+def boxes_in_tokens(text: str, fmt: ReplyFormat, extent: ImageExtent) -> Iterator[Found]:
+    """Yield start, end and box of location tokens; of points where points are asked for.
 
     Args:
         text: a reply.
@@ -52,19 +59,145 @@ def boxes_in_tokens(
     >>> [box.numbers for start, end, box in boxes]
     [(512.0, 256.0, 1023.0, 768.0)]
     """
-    if fmt.numbers.match_rule is not MatchRule.BOX_OVERLAP or "<loc" not in text:
+    if fmt.numbers.match_rule is MatchRule.POINT_IN_OBJECT:
+        yield from _points_in_tags(text, fmt, extent)
         return
+    rows = [*_rows_of_rex(text), *_rows_of_nemotron(text)]
     for tokens in TOKENS.values():
-        to_corners = REPRESENTATIONS[tokens.order].to_corners
-        for match in tokens.box.finditer(text):
-            x1, y1, x2, y2 = to_corners([int(n) + tokens.shift for n in match.groups()])
-            across = extent.width / tokens.steps
-            down = extent.height / tokens.steps
-            corners = (
-                extent.left + x1 * across,
-                extent.top + y1 * down,
-                extent.left + x2 * across,
-                extent.top + y2 * down,
-            )
-            numbers = tuple(fmt.numbers.from_corners(corners))
-            yield match.start(), match.end(), Candidate("", None, numbers, _REPAIRS)
+        if not tokens.not_beside or tokens.not_beside not in text:
+            rows += _rows_of(text, tokens)
+    for tokens, start, end, numbers in rows:
+        for box in _boxes_of_row(numbers, tokens):
+            yield start, end, _candidate(box, fmt, extent)
+    if "<patch_index_" in text:
+        yield from _boxes_of_patches(text, fmt, extent)
+
+
+# The tokens of a box, their start, end and numbers
+_Row = tuple[LocationTokens, int, int, list[float]]
+
+
+def _rows_of(text: str, tokens: LocationTokens) -> Iterator[_Row]:
+    """Yield the tokens of each box, of tokens that stand next to each other."""
+    row: list[re.Match[str]] = []
+    for match in tokens.token.finditer(text):
+        if row and text[row[-1].end() : match.start()].strip():
+            yield from _split(row, text, tokens)
+            row = []
+        row.append(match)
+    yield from _split(row, text, tokens)
+
+
+def _split(row: Sequence[re.Match[str]], text: str, tokens: LocationTokens) -> Iterator[_Row]:
+    """Yield the tokens of each box of a row; an outline has none."""
+    if not row or len(row) % 4 or text.startswith(_OUTLINE, row[0].start() - len(_OUTLINE)):
+        return
+    count = 8 if tokens.is_quadrangle and len(row) == 8 else 4
+    for at in range(0, len(row), count):
+        box = row[at : at + count]
+        yield tokens, box[0].start(), box[-1].end(), [float(match[1]) for match in box]
+
+
+_REX_BOXES = re.compile(r"<\|box_start\|>((?:[>\d,\s]|<(?!\|))++)<\|box_end\|>")
+_REX_BOX = re.compile(r"(?:<\d{1,3}>){1,8}")
+
+
+def _rows_of_rex(text: str) -> Iterator[_Row]:
+    """Yield the groups of four tokens that Rex-Omni writes between the marks of a box."""
+    for boxes in _REX_BOXES.finditer(text):
+        for group in _REX_BOX.finditer(text, boxes.start(1), boxes.end(1)):
+            numbers = [float(number) for number in _REX.token.findall(group[0])]
+            if len(numbers) == 4:
+                yield _REX, group.start(), group.end(), numbers
+
+
+_NEMOTRON_BOX = re.compile(
+    r"<x_([01]?\.\d+)><y_([01]?\.\d+)>[^<>]{0,2000}+<x_([01]?\.\d+)><y_([01]?\.\d+)>"
+)
+
+
+def _rows_of_nemotron(text: str) -> Iterator[_Row]:
+    """Yield the corners that stand before and behind the text of a page."""
+    for match in _NEMOTRON_BOX.finditer(text):
+        yield _NEMOTRON, match.start(), match.end(), [float(number) for number in match.groups()]
+
+
+def _boxes_of_row(numbers: Sequence[float], tokens: LocationTokens) -> Iterator[tuple[float, ...]]:
+    """Yield the box of four or eight numbers, as fractions of the image."""
+    fractions = [(number + tokens.shift) / tokens.steps for number in numbers]
+    order = "all" if len(numbers) == 8 else tokens.order
+    box = REPRESENTATIONS[order].to_corners(fractions)
+    if order != "all" or any(box):
+        yield tuple(box)
+
+
+def _candidate(
+    fractions: Sequence[float], fmt: ReplyFormat, extent: ImageExtent, label: str = ""
+) -> Candidate:
+    """Write a box of fractions of the image in the run's numbers and the format's order."""
+    x1, y1, x2, y2 = fractions
+    corners = (
+        extent.left + x1 * extent.width,
+        extent.top + y1 * extent.height,
+        extent.left + x2 * extent.width,
+        extent.top + y2 * extent.height,
+    )
+    return Candidate(label, None, tuple(fmt.numbers.from_corners(corners)), _REPAIRS)
+
+
+# --- cells ----------------------------------------------------------------------------------------
+
+_PATCHES = re.compile(r"<patch_index_(\d{4})><patch_index_(\d{4})>")
+_SIDE = 32  # Cells in a row and in a column of Kosmos-2
+
+
+def _boxes_of_patches(text: str, fmt: ReplyFormat, extent: ImageExtent) -> Iterator[Found]:
+    """Yield the boxes of Kosmos-2, from the middle of a cell to that of another."""
+    for match in _PATCHES.finditer(text):
+        fractions: list[float] = []
+        for cell in map(int, match.groups()):
+            fractions += [(cell % _SIDE + 0.5) / _SIDE, (cell // _SIDE + 0.5) / _SIDE]
+        if max(fractions) < 1:
+            yield match.start(), match.end(), _candidate(fractions, fmt, extent)
+
+
+# --- points ---------------------------------------------------------------------------------------
+
+_POINT_TAG = re.compile(r"<(points?)\b([^<>]{0,4000})>([^<>]{0,200})")
+_ATTRIBUTE = re.compile(r"([a-z]+\d{0,4})\s?=\s?\"([^\"]*)\"")
+_PER_CENT = 100.0
+_THOUSANDTHS = 1000.0
+
+
+def _points_in_tags(text: str, fmt: ReplyFormat, extent: ImageExtent) -> Iterator[Found]:
+    """Yield the points of Molmo (per cent, by name) and of Molmo 2 (thousandths, in a list)."""
+    for tag in _POINT_TAG.finditer(text):
+        attributes = dict(_ATTRIBUTE.findall(tag[2]))
+        label = (attributes.get("alt") or tag[3]).strip()
+        for frame, x, y in _points_of(attributes):
+            box = _candidate((x, y, x, y), fmt, extent, label)
+            yield tag.start(), tag.end(), box._replace(frame=frame)
+
+
+def _points_of(attributes: dict[str, str]) -> Iterator[tuple[int | None, float, float]]:
+    """Yield frame (None: not stated), x and y of the points of a tag, as fractions."""
+    for name, value in attributes.items():
+        other = f"y{name[1:]}"
+        if name[0] == "x" and other in attributes:
+            x, y = _float(value), _float(attributes[other])
+            if x is not None and y is not None:
+                yield None, x / _PER_CENT, y / _PER_CENT
+    for image in filter(None, attributes.get("coords", "").split(";")):
+        numbers = image.split()
+        if len(numbers) % 3 != 1 or not all(number.isdecimal() for number in numbers):
+            continue
+        for at in range(1, len(numbers), 3):
+            x, y = int(numbers[at + 1]), int(numbers[at + 2])
+            yield int(numbers[0]), x / _THOUSANDTHS, y / _THOUSANDTHS
+
+
+def _float(text: str) -> float | None:
+    try:
+        return float(text)
+    except ValueError:
+        return None

@@ -13,12 +13,21 @@ from .records import NO_REPAIRS, Repair, Repairs
 
 Box = tuple[int, int, tuple[float, ...], Repairs]  # Start, end, numbers in the format's order
 
+
+# Sides in words, of the languages that models answer in
+_TOP = ("top", "upper", "oben", "superior", "haut", "alto", "上", "위", "верхн")
+_BOTTOM = ("bottom", "lower", "unten", "inferior", "bas", "basso", "下", "아래", "нижн")
+_LEFT = ("left", "links", "izquierd", "esquerd", "gauche", "sinistr", "左", "왼쪽", "лев")
+_RIGHT = ("right", "rechts", "derech", "direit", "droite", "destr", "右", "오른쪽", "прав")
+_DOWN = "|".join(rf"{word}[a-zа-я]{{0,3}}" for word in _TOP + _BOTTOM if word[0] < "ᄀ")
+_ACROSS = "|".join(rf"{word}[a-zа-я]{{0,3}}" for word in _LEFT + _RIGHT if word[0] < "ᄀ")
+_OF = r"(?:à |a )?"  # "en haut à gauche", "in alto a sinistra"
 _NUMBER = r"[-+]?(?:\d++(?:\.\d++)?|\.\d++)"
 _NAMED = r"[xy][\w-]{0,4}\s?[:=]\s?"
 _EVENT = re.compile(
-    r"(?P<corner>\b(?:top|upper|bottom|lower)[\s_-]?(?:most[\s_-])?(?:left|right)"
-    r"|\b(?:left|right)[\s_-]?(?:top|upper|bottom|lower)\b"
-    r"|[左右][上下]角?|[上下][左右]角?)"
+    rf"(?P<corner>\b(?:{_DOWN})[\s_-]?(?:most[\s_-])?{_OF}(?:{_ACROSS})"
+    rf"|\b(?:{_ACROSS})[\s_-]?(?:{_DOWN})\b"
+    r"|[左右][上下]角?|[上下][左右]角?|(?:왼쪽|오른쪽) ?(?:위|아래))"
     rf"|(?P<open>[\[(]?)\s?(?P<first>{_NAMED})?(?<![\d.])(?P<a>{_NUMBER})"
     rf"(?:\s?[,;]\s?|\s)(?P<second>{_NAMED})?(?P<b>{_NUMBER})"
     r"(?![\w%])(?!\s?[,;]\s?[-+]?[\d.])\s?(?P<close>[\])]?)",
@@ -34,10 +43,10 @@ _NEAR = 100  # Characters between a corner and its point, or between the points 
 # Words that may stand between two points of one box; any other may name another object.
 _JOINING = frozenset(
     """
-    a about and approximately are around as at bbox be begins being bounding box by coordinate
-    coordinates coords corner corners down end ending ends extending extends finally first from
+    a about and approximately are around as at be begins being bis bounding by coin coordinate
+    coordinates coords corner corners e ecke en esquina et canto angolo down end ending ends extending extends finally first from
     given goes going has in into is it its located of on opposite other point points position s
-    second start starting starts the then this through till to until up vertex while with x y
+    second start starting starts the then this through till to und until up vertex while with x y
     """.split()
 )
 _OF_IMAGE = frozenset(("image", "picture", "photo", "screen", "canvas"))
@@ -117,8 +126,8 @@ def _event(match: re.Match[str], text: str, row: Representation) -> _Point | _Co
 
 def _sides(corner: str) -> str:
     words = corner.lower()
-    across = "left" if "left" in words or "左" in words else "right"
-    is_top = any(word in words for word in ("top", "upper", "上"))
+    across = "left" if any(word in words for word in _LEFT) else "right"
+    is_top = any(word in words for word in _TOP)
     return f"{across} {'top' if is_top else 'bottom'}"
 
 

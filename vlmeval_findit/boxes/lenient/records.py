@@ -42,3 +42,4 @@ class Candidate(NamedTuple):
     numbers: tuple[Any, ...]  # In the order of the format
     repairs: Repairs
     bare: bool = False  # Only brackets around it
+    named: bool = False  # Each of its numbers has a name, so no order can deny it

@@ -1,0 +1,209 @@
+"""Orders and units that a reply states: nothing is read past one that was not asked for.
+
+A word, a key, a value or a list of columns may state them. A unit behind a number is that
+number's; a label states neither.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from ..representation import MatchRule, Representation
+from ..spaces import ImageExtent
+from .number_names import NAME, in_order, requested_order
+from .words import words_of
+
+# --- orders ---------------------------------------------------------------------------------------
+
+# "top-left", "(top left, …", "upper left corner": a corner, not the two sides top and left
+_CORNER_WORD = re.compile(
+    r"(?:top|upper|bottom|lower)(?:[-_]?|\s)(?:left|right)"
+    r"(?=\s*+(?:[^\s\w]|and\b|to\b|corner|point|x\b|\Z))"
+    r"|(?:top|upper|bottom|lower)[-_](?:left|right)",
+    re.IGNORECASE,
+)
+_LISTED = r"(?:[ \t]*+[,;/|&][ \t\"'`*$\\{}_]*+|[ \t]++(?:and|then|by)?[ \t]*+)"
+_ONE_NAME = rf"(?<![\w-])(?:{NAME})(?![\w-])"
+_NAMES = re.compile(
+    rf"{_ONE_NAME}(?:[\"'`*$}}]{{0,2}}{_LISTED}[\"'`*$]{{0,2}}{_ONE_NAME})+", re.IGNORECASE
+)
+_NAME = re.compile(_ONE_NAME, re.IGNORECASE)
+# "xywh", "ltrb", "x1y1x2y2": names written as one word
+_PART = r"(?:xmin|ymin|xmax|ymax|cx|cy|xc|yc|[xy][0-4]?|[whltrb])"
+_JOINED = re.compile(rf"((?:{_PART}){{2,8}})n?")
+_PARTS = re.compile(_PART)
+_SIDES = {"l": "left", "t": "top", "r": "right", "b": "bottom"}
+_SIZE_OF_IMAGE = re.compile(
+    r"(?:image|picture|photo|canvas|screen|original)\b[^.\n]{0,25}\Z|\A[^.\n]{0,12}\bof the image",
+    re.IGNORECASE,
+)
+
+
+def orders_in(text: str) -> Iterator[tuple[str, ...]]:
+    """Yield the orders that a text states, each as plain names.
+
+    >>> list(orders_in("as (top, left, bottom, right)")), list(orders_in("The boxy white van"))
+    ([('ymin', 'xmin', 'ymax', 'xmax')], [])
+    """
+    for word in words_of(text):
+        joined = _JOINED.fullmatch(word)
+        parts = _PARTS.findall(joined[1]) if joined else []
+        if len(parts) in (2, 4, 8):
+            # tlbr and tlwh are written of x first and of y first: no order that could be asked for
+            is_clear = parts[:2] != ["t", "l"]
+            names = in_order([_SIDES.get(part, part) for part in parts])
+            yield names if is_clear else ("?",) * len(names)
+    plain_text = _CORNER_WORD.sub(" corner ", text.replace("_{", "_"))
+    for run in _NAMES.finditer(plain_text):
+        names = in_order(_NAME.findall(run[0]))
+        if names == ("width", "height") and _SIZE_OF_IMAGE.search(
+            plain_text, max(0, run.start() - 45), run.start()
+        ):
+            continue
+        yield names
+
+
+def states_another_order(text: str, representation: Representation) -> bool:
+    """Return whether a text states another order of numbers than was asked for.
+
+    >>> from ..representation import REPRESENTATIONS
+    >>> xyxy = REPRESENTATIONS["xyxy"]
+    >>> states_another_order("(top, left, bottom, right)", xyxy)
+    True
+    >>> states_another_order("(top-left, bottom-right)", xyxy)
+    False
+    """
+    wanted = requested_order(representation)
+    of_points = representation.match_rule is MatchRule.POINT_IN_OBJECT
+    for names in orders_in(text):
+        if len(names) == len(wanted):
+            if names != wanted:
+                return True
+        elif len(names) >= 4:
+            return not of_points or names[:2] != wanted
+        elif set(names) == {"width", "height"} and "width" not in wanted:
+            return True
+    return False
+
+
+# --- units ----------------------------------------------------------------------------------------
+
+_NO_NUMBER_BEFORE = r"(?<![\d.])(?<!\d\s)(?<!\d-)"
+_UNIT_WORDS = {
+    "percent": re.compile(
+        rf"{_NO_NUMBER_BEFORE}(?:%|\b(?:per ?cent(?:age)?s?|prozent|pour ?cent|porcentajes?)\b|百分)",
+        re.IGNORECASE,
+    ),
+    "pixels": re.compile(
+        rf"{_NO_NUMBER_BEFORE}(?:\b(?:pixels|px|pixel(?=[ _-](?:coord|value|space|position|unit)))"
+        r"(?:\b|_)|(?<=_)(?:px|pixels?)\b|像素|ピクセル|픽셀|пиксел|píxeles)"
+        r"|\babsolute[ _](?:coord|pixel|value|position)|[\"'_]abs(?:olute)?[\"'_]?(?![a-z])",
+        re.IGNORECASE,
+    ),
+    "fractions": re.compile(
+        r"\bnormali[sz]ed?\b|(?<=_)normali[sz]ed?|\bnormalisiert|\bnorm\b|归一化|正規化"
+        r"|\brelative\b(?=[\"']|[ _](?:coord|value|position|unit|to (?:the |its )?(?:image|picture"
+        r"|width|height|size|dimension)))|\bfractions?\b",
+        re.IGNORECASE,
+    ),
+    "thousandths": re.compile(r"\bthousandths?\b|\bper mille\b|‰|千分", re.IGNORECASE),
+    "lengths": re.compile(
+        rf"{_NO_NUMBER_BEFORE}\b(?:centimet|millimet|inches|(?:in|of) [cm]m\b)", re.IGNORECASE
+    ),
+}
+_OF_CONFIDENCE = re.compile(r"(?:confidence|score|prob)\w*[^\n|,;]{0,6}\Z", re.IGNORECASE)
+# "0-1000", "0 to 1", "[0, 999]"
+_RANGE = re.compile(r"(?<![\d.])0(?:\.0)?\s?(?:-|–|to|and|\.\.|,)\s?(1000|999|1024|100|1(?:\.0)?)(?![\d.]\d|\d)")
+_RANGES = {"1000": "thousandths", "999": "thousandths", "100": "percent", "1": "fractions",
+    "1.0": "fractions", "1024": "1024ths"}  # fmt: skip
+_OF_RANGE = re.compile(r"normali[sz]|scale|range|grid|between|coordinate", re.IGNORECASE)
+_SIZE = re.compile(r"(?<![\w.])(\d{2,5})\s?[x×]\s?(\d{2,5})(?![\w.])")
+_OF_SIZE = re.compile(r"measured|version|resized|scaled|grid|based on|relative", re.IGNORECASE)
+_AROUND = 60  # Characters around a size or range that say what it is
+
+
+def units_in(text: str) -> Iterator[str | tuple[int, int]]:
+    """Yield the units that a text states: a name, or the size of the picture that was measured.
+
+    >>> list(units_in("in percent")), list(units_in("a 50 mm lens, 92% sure"))
+    (['percent'], [])
+    """
+    ranges = [
+        _RANGES[match[1]]
+        for match in _RANGE.finditer(text)
+        if _OF_RANGE.search(text, max(0, match.start() - _AROUND), match.end() + _AROUND)
+    ]
+    yield from ranges
+    for unit, pattern in _UNIT_WORDS.items():
+        for match in pattern.finditer(text):
+            if unit == "fractions" and (ranges or "1000" in words_of(text[match.end() :][:8])):
+                continue  # The range says what is one
+            if _OF_CONFIDENCE.search(text, max(0, match.start() - 24), match.start()):
+                continue
+            yield unit
+            break
+    if _NORM_1000.search(text):
+        yield "thousandths"
+    if any(_is_joined_of_fractions(word) for word in words_of(text)):
+        yield "fractions"
+    for match in _SIZE.finditer(text):
+        if _OF_SIZE.search(text, max(0, match.start() - _AROUND), match.end() + _AROUND):
+            yield int(match[1]), int(match[2])
+
+
+_NORM_1000 = re.compile(r"norm(?:ali[sz]ed)?[_ ]?1000", re.IGNORECASE)
+
+
+def _is_joined_of_fractions(word: str) -> bool:
+    """Return whether a word is an order with an "n" behind it, as "xyxyn"."""
+    joined = _JOINED.fullmatch(word)
+    return joined is not None and word.endswith("n") and len(_PARTS.findall(word)) == 4
+
+
+# Size of the image in a unit that is the same for every image
+_FULL = {"percent": 100.0, "fractions": 1.0, "thousandths": 1000.0, "1024ths": 1024.0}
+
+
+def is_unit_of_run(unit: str | tuple[int, int], extent: ImageExtent | None) -> bool:
+    """Return whether numbers in a unit are those of the run, whose image has an extent.
+
+    >>> is_unit_of_run("percent", ImageExtent(1000, 1000)), is_unit_of_run("pixels", None)
+    (False, False)
+    """
+    if extent is None:
+        return False
+    size = (extent.width, extent.height)
+    if isinstance(unit, tuple):
+        return size == unit
+    if unit == "pixels":
+        return not any(size == (full, full) for full in _FULL.values())
+    full = _FULL.get(unit)
+    return full is not None and size == (full, full)
+
+
+def states_another_unit(text: str, extent: ImageExtent | None) -> bool:
+    """Return whether a text states another unit than that of the run."""
+    return any(not is_unit_of_run(unit, extent) for unit in units_in(text))
+
+
+# --- what stands at the numbers -------------------------------------------------------------------
+
+_BEHIND_NUMBERS = {
+    "pixels": re.compile(r"(?<=\d)[ ]?(?:px|pixels?|像素)(?![^\W_])", re.IGNORECASE),
+    "percent": re.compile(r"(?<=\d)[ ]?(?:%|percent\b)", re.IGNORECASE),
+}
+_ABOUT = re.compile(r"[~≈±](?=\s?[\d.])")
+
+
+def without_own_units(text: str, extent: ImageExtent | None) -> str:
+    """Replace the run's own unit behind numbers, and "about" before them, by blanks.
+
+    >>> without_own_units("(~157 px, 150 px)", ImageExtent(640, 480))
+    '( 157   , 150   )'
+    """
+    text = _ABOUT.sub(" ", text)
+    for unit, pattern in _BEHIND_NUMBERS.items():
+        if is_unit_of_run(unit, extent):
+            text = pattern.sub(lambda match: " " * len(match[0]), text)
+    return text

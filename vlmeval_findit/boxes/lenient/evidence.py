@@ -1,0 +1,177 @@
+"""What says that numbers in words are a box, or that they are none.
+
+A box is only where something says that it is one: a word, a tag, a place, the label asked for
+in front of brackets, or the whole answer being nothing else.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from enum import Enum
+
+from .words import BOXES, is_of_others, says_box, words_of
+
+WITHIN = 200  # Characters before a box in which something may say what it is
+
+
+class Says(Enum):
+    """What the words before numbers say of them."""
+
+    BOX = "a box"
+    NO_BOX = "another thing, an example, or a box that is denied"
+    NOTHING = "nothing"
+
+
+_SENTENCE_END = re.compile(r"[.!?。；;]\s++|(?<=[。！？])")
+_BULLET = re.compile(r"^\s*+(?:\d{1,3}[.)]|[-*•·+#]+)\s*+")
+_TAG = re.compile(r"<[|/]{0,2}[A-Za-z][^<>]{0,200}>\s*+\Z")
+_TAG_NAME = re.compile(r"[A-Za-z]\w*")
+_CLOSING = re.compile(r"\A\s*+[\])}>\"']*+\s*+(?:</[\w-]++>|<\|/?\w++\|>|<\|[\w/]+_end\|>)?")
+# Tags that hold anything
+_NEUTRAL_TAGS = frozenset(
+    "answer tool_call response final output p b i strong em li td th tr code pre br od div span "
+    "ref grounding object h1 h2 h3".split()
+)
+# Words behind which stands a place
+_PLACES = frozenset("at spans covers occupies encloses 在 位于".split())
+_ENDS_WITH_PLACE = re.compile(r"(?:在|位于)\s*[:：]?\s*\Z")
+_ANSWERS = frozenset(
+    "answer answers result results output final here response prediction detection".split()
+)
+_JOINING = frozenset("a and or the to from is are it so thus therefore json text python".split())
+_DENIALS = frozenset("not nicht isn aren wasn no pas 不是".split())
+_EXAMPLES = re.compile(r"\b(?:for (?:example|instance)|e\.g\.?|example|placeholder)\W*\Z|例如\W*\Z", re.I)
+_HYPOTHETICAL = re.compile(r"\bif\b[^.!?\n]*\bwould\b", re.IGNORECASE)
+_CORRECTION = re.compile(
+    r"\b(?:no,|rather|wait|correction|corrected|actually|sorry|revised|final(?:ly)?|i meant?)\b"
+    r"|更正|不对",
+    re.IGNORECASE,
+)
+_IMAGE = r"(?:whole |entire |full )?(?:image|picture|photo|canvas|screen|page)"
+_OF_IMAGE = re.compile(
+    rf"\b{_IMAGE}(?:'s)? (?:itself|bounds?|border|frame|size|box|bounding box|coordinates|spans)\b"
+    rf"|\b(?:box|bounds|coordinates|corners?) of the {_IMAGE}\W*\w*\W*\Z",
+    re.IGNORECASE,
+)
+
+
+def clause_before(text: str, start: int, last_end: int = 0) -> str:
+    """Return the words that may say what stands at ``start``: its clause, else the line above.
+
+    >>> clause_before("I looked. Its box is: [1", 22), clause_before("Boxes:\\n1. (1", 10)
+    ('Its box is: ', 'Boxes:')
+    """
+    piece = text[max(last_end, start - WITHIN) : start]
+    if last_end > start - WITHIN:
+        piece = _CLOSING.sub("", piece, count=1)
+    for line in reversed(piece.split("\n")):
+        words = _BULLET.sub("", line)
+        if any(map(str.isalpha, words)):
+            sentences = [each for each in _SENTENCE_END.split(words) if each.strip()]
+            return sentences[-1] if sentences else ""
+    return ""
+
+
+def what_says(clause: str, asked: Sequence[str] = (), in_brackets: bool = True) -> Says:
+    """Return what a clause says of the numbers behind it.
+
+    Args:
+        clause: of :func:`clause_before`.
+        asked: the labels asked for.
+        in_brackets: whether the numbers stand in brackets, as requested.
+
+    >>> what_says("The dog is located at "), what_says("Its bounding box is not ")
+    (<Says.BOX: 'a box'>, <Says.NO_BOX: 'another thing, an example, or a box that is denied'>)
+    >>> what_says("The colour is "), what_says("dog: ", ["dog"])
+    (<Says.NOTHING: 'nothing'>, <Says.BOX: 'a box'>)
+    """
+    words = words_of(clause)
+    if not words:
+        return Says.NOTHING
+    if is_denied(clause) or _OF_IMAGE.search(clause):
+        return Says.NO_BOX
+    tag = _TAG.search(clause)
+    if tag is not None and not tag[0].startswith("</"):
+        return _of_tag(tag[0])
+    if says_box(clause):
+        return Says.BOX
+    if words[-1] in _PLACES or _ENDS_WITH_PLACE.search(clause):
+        return Says.BOX
+    is_set_off = in_brackets or clause.rstrip()[-1:] in ",:|=;"
+    if is_set_off and ends_with_label(words, asked):
+        return Says.BOX
+    if in_brackets and not _ANSWERS.isdisjoint(words[-2:]):
+        return Says.BOX
+    return Says.NOTHING
+
+
+def _of_tag(tag: str) -> Says:
+    name = _TAG_NAME.search(tag)
+    words = words_of(name[0]) if name else []
+    if is_of_others(" ".join(words)) and "box" not in words:
+        return Says.NO_BOX
+    if says_box(tag):
+        return Says.BOX
+    is_neutral = name is not None and name[0].lower() in _NEUTRAL_TAGS
+    return Says.NOTHING if is_neutral else Says.NO_BOX
+
+
+def is_denied(clause: str) -> bool:
+    """Return whether a clause denies a box, supposes it or gives an example.
+
+    >>> is_denied("The bounding box is not "), is_denied("The dog that is not black is at ")
+    (True, False)
+    """
+    words = words_of(clause)
+    near = words[-2:]
+    return (
+        not _DENIALS.isdisjoint(near)
+        or _EXAMPLES.search(clause) is not None
+        or _HYPOTHETICAL.search(clause) is not None
+    )
+
+
+def is_corrected(between: str) -> bool:
+    """Return whether words between two boxes say that the second replaces the first.
+
+    >>> is_corrected(". No, rather: "), is_corrected(" and ")
+    (True, False)
+    """
+    return _CORRECTION.search(between[-WITHIN:]) is not None
+
+
+def ends_with_label(words: Sequence[str], asked: Iterable[str]) -> bool:
+    """Return whether words end with one of the labels asked for.
+
+    >>> ends_with_label(["the", "dogs"], ["dog"])
+    True
+    """
+    last = [word.removesuffix("s") for word in words]
+    for label in asked:
+        wanted = [word.removesuffix("s") for word in words_of(label)]
+        if wanted and last[-len(wanted) :] == wanted:
+            return True
+    return False
+
+
+_NO_WORDS = re.compile(
+    r"<[|/]{0,2}[A-Za-z][^<>]{0,200}>|<｜[^<>]{0,60}>|```\w*|\\\w+|<\|[^<>]{0,60}\|>"
+)
+
+
+def is_whole_answer(text: str, spans: Iterable[tuple[int, int]]) -> bool:
+    """Return whether a text is nothing but what stands at some places, and marks.
+
+    >>> is_whole_answer("(1, 2, 3, 4) and (5, 6, 7, 8).", [(0, 12), (17, 29)])
+    True
+    """
+    end = 0
+    rest: list[str] = []
+    for start, stop in spans:
+        rest.append(text[end:start])
+        end = max(end, stop)
+    rest.append(text[end:])
+    words = words_of(_NO_WORDS.sub(" ", " ".join(rest)))
+    allowed = _JOINING | _ANSWERS | BOXES
+    return all(word in allowed or word.isdecimal() for word in words)

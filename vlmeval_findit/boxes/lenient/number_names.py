@@ -1,0 +1,116 @@
+"""Names of single numbers, and reading numbers by their names."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+
+from ..representation import Corners, MatchRule, Representation
+
+# A name of a number in words; the longer ones first
+NAME = (
+    r"(?:top|upper|bottom|lower)[ _-]?(?:left|right)[ _-]?[xy]"
+    r"|[xy][ _-]?(?:minimum|maximum|min|max|start|end|cent(?:er|re)|left|right|top|bottom|tl|br"
+    r"|[0-4])"
+    r"|(?:minimum|maximum|min|max|start|end|left|right|top|bottom)[ _-]?[xy]"
+    r"|cent(?:er|re)[ _-]?[xy]|left|top|right|bottom|width|height|c[xy]|[xy]c|[xywh]"
+)
+_LOW = frozenset(("min", "minimum", "start", "left", "top", "tl", "topleft", "upperleft"))
+_HIGH = frozenset(
+    ("max", "maximum", "end", "right", "bottom", "br", "bottomright", "lowerright")
+)
+_ALONE = {"left": "xmin", "top": "ymin", "right": "xmax", "bottom": "ymax", "w": "width",
+    "h": "height", "xc": "cx", "yc": "cy"}  # fmt: skip
+_CORNER = re.compile("(top|upper|bottom|lower)(left|right)")
+_NO_LETTER = re.compile(r"[\W_]+")
+
+
+def number_name(key: str) -> str:
+    """Return the plain name of a number: xmin, ymax, cx, width, x1 and the like.
+
+    >>> number_name("X_min"), number_name("min x"), number_name("top_left_x"), number_name("topX")
+    ('xmin', 'xmin', 'xmin', 'xmin')
+    """
+    name = _NO_LETTER.sub("", key.lower())
+    if name in _ALONE:
+        return _ALONE[name]
+    for axis, side in ((name[:1], name[1:]), (name[-1:], name[:-1])):
+        if axis in ("x", "y") and side:
+            if side in ("center", "centre", "c"):
+                return f"c{axis}"
+            corner = _CORNER.fullmatch(side)
+            if corner is not None:
+                is_low = corner[2] == "left" if axis == "x" else corner[1] in ("top", "upper")
+                return f"{axis}{'min' if is_low else 'max'}"
+            if side in _LOW:
+                return f"{axis}min"
+            if side in _HIGH:
+                return f"{axis}max"
+    return name
+
+
+def in_order(names: Sequence[str]) -> tuple[str, ...]:
+    """Return the plain names of a list of names; x1 (or x0, or the first x) is the lower one.
+
+    >>> in_order(["x0", "y0", "x1", "y1"]), in_order(["x", "y", "w", "h"])
+    (('xmin', 'ymin', 'xmax', 'ymax'), ('xmin', 'ymin', 'width', 'height'))
+    """
+    plain_names = [number_name(name) for name in names]
+    from_zero = {"x0", "y0"} <= {*plain_names}
+    lower, upper = ("0", "1") if from_zero else ("1", "2")
+    result: list[str] = []
+    for name in plain_names:
+        axis, end = name[:1], name[1:]
+        if axis in ("x", "y") and end in ("", lower, upper):
+            is_upper = end == upper or (not end and f"{axis}min" in result)
+            name = f"{axis}{'max' if is_upper else 'min'}"
+        result.append(name)
+    return tuple(result)
+
+
+@lru_cache
+def requested_order(representation: Representation) -> tuple[str, ...]:
+    """Return the plain names of the numbers that a format asks for, in its order."""
+    if representation.name == "unconstrained":
+        return ("xmin", "ymin", "xmax", "ymax")
+    return in_order(representation.fields)
+
+
+_CORNERS = ("xmin", "ymin", "xmax", "ymax")
+_SIZES = ("width", "height", "xmax", "ymax", "cx", "cy")
+
+
+def numbers_by_name(
+    fields: Mapping[str, object], representation: Representation
+) -> list[object] | None:
+    """Return the numbers of a box, in the format's order, where all of them are named; else None.
+
+    >>> from ..representation import REPRESENTATIONS
+    >>> numbers_by_name({"y1": 2, "x1": 1, "x2": 3, "y2": 4}, REPRESENTATIONS["xyxy"])
+    [1, 2, 3, 4]
+    """
+    by_name = dict(zip(in_order([*fields]), fields.values(), strict=True))
+    wanted = requested_order(representation)
+    if representation.match_rule is MatchRule.POINT_IN_OBJECT:
+        if any(name in by_name for name in _SIZES):
+            return None
+    elif "cx" not in wanted and {"cx", "cy"} & {*by_name}:
+        return None
+    if len({*wanted}) < len(wanted) or representation.width > len(_CORNERS):
+        wanted = _CORNERS
+    if not all(name in by_name for name in wanted):
+        return None
+    numbers = [by_name[name] for name in wanted]
+    if representation.width > len(_CORNERS):
+        corners = _as_corners(numbers)
+        return None if corners is None else [*representation.from_corners(corners)]
+    return numbers
+
+
+def _as_corners(numbers: Sequence[object]) -> Corners | None:
+    try:
+        x1, y1, x2, y2 = (float(number) for number in numbers)  # type: ignore[arg-type]
+    except (TypeError, ValueError, OverflowError):
+        return None
+    return (x1, y1, x2, y2)

@@ -1,0 +1,184 @@
+"""Boxes in the rows of tables: Markdown, CSV and LaTeX, whose columns have names.
+
+A row's numbers are read by the names of their columns, whatever these columns' order. A table
+whose columns name no box has none.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from ..representation import Representation
+from .number_names import NAME, numbers_by_name
+from .words import key_says_box, rank_of_label, words_of
+
+_CELLS = {"|": re.compile(r"\|"), "&": re.compile(r"&"), ",": re.compile(r","), "\t": re.compile(r"\t")}
+_MARKS = " \t\r$*`\"'{}"
+_OF_NUMBER = re.compile(rf"(?:{NAME})", re.IGNORECASE)
+_NUMBER = re.compile(r"[-+]?(?:\d++(?:\.\d*+)?|\.\d++)")
+_RULE = re.compile(r"[\s|:+=-]*+\Z|\\hline\s*\Z")
+_IN_BRACKETS = re.compile(r"[\[({]\s*+(.*?)[\])}]\s*+\Z")
+_MOST_CELLS = 40
+
+
+@dataclass(frozen=True, slots=True)
+class TableRow:
+    """A row of a table that has a box, and its place in the text."""
+
+    start: int
+    end: int
+    numbers: tuple[object, ...]  # In the format's order
+    label: str
+    frame: int | None
+    by_name: bool  # Each number has a column
+
+
+@dataclass(frozen=True, slots=True)
+class _Line:
+    start: int
+    text: str
+
+    @property
+    def end(self) -> int:
+        return self.start + len(self.text)
+
+
+@dataclass(frozen=True, slots=True)
+class _Column:
+    """What a column holds."""
+
+    name: str  # As written
+    is_number: bool
+    is_box: bool
+    is_frame: bool
+    rank_of_label: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Tables:
+    """The rows of the tables in a text, and where tables stand."""
+
+    rows: tuple[TableRow, ...]
+    spans: tuple[tuple[int, int], ...]  # All tables
+    named: tuple[tuple[int, int], ...]  # Headings that name numbers
+
+
+def tables_in(text: str, representation: Representation) -> Tables:
+    """Return the tables of a text.
+
+    >>> from ..representation import REPRESENTATIONS
+    >>> table = "name,y1,x1,y2,x2\\ndog,2,1,4,3"
+    >>> [(row.numbers, row.label) for row in tables_in(table, REPRESENTATIONS["xyxy"]).rows]
+    [(('1', '2', '3', '4'), 'dog')]
+    """
+    rows: list[TableRow] = []
+    spans: list[tuple[int, int]] = []
+    named: list[tuple[int, int]] = []
+    lines = list(_lines(text))
+    at = 0
+    while at < len(lines):
+        sign = _separator(lines[at].text)
+        columns = _columns(lines[at].text, sign) if sign else []
+        if not sign or not columns:
+            at += 1
+            continue
+        start = at
+        at += 1
+        count = 0
+        while at < len(lines):
+            cells = _cells(lines[at].text, sign)
+            if not _RULE.match(lines[at].text):
+                if len(cells) != len(columns):
+                    break
+                rows += _boxes_of_row(lines[at], cells, columns, representation)
+                count += 1
+            at += 1
+        if count:
+            spans.append((lines[start].start, lines[at - 1].end))
+            if sum(column.is_number for column in columns) >= 2:
+                named.append((lines[start].start, lines[start].end))
+    return Tables(tuple(rows), tuple(spans), tuple(named))
+
+
+def _lines(text: str) -> Iterator[_Line]:
+    start = 0
+    for line in text.split("\n"):
+        yield _Line(start, line)
+        start += len(line) + 1
+
+
+def _separator(line: str) -> str:
+    """Return what separates the cells of a line; "" if it has none."""
+    return next((sign for sign, cells in _CELLS.items() if len(cells.findall(line)) >= 1), "")
+
+
+def _cells(line: str, sign: str) -> list[str]:
+    text = line.strip().removesuffix("\\\\").strip()
+    if sign == "|":
+        text = text.removeprefix("|").removesuffix("|")
+    return [cell.strip(_MARKS) for cell in _CELLS[sign].split(text, _MOST_CELLS)]
+
+
+def _columns(line: str, sign: str) -> list[_Column]:
+    """Return the columns that a heading names; none if the line is no heading."""
+    cells = _cells(line, sign)
+    if len(cells) < 2 or len(cells) > _MOST_CELLS or not all(map(_is_name, cells)):
+        return []
+    columns: list[_Column] = []
+    for cell in cells:
+        name = re.sub(r"[${}\\]", "", cell.split("(")[0]).strip(_MARKS)
+        is_number = _OF_NUMBER.fullmatch(name) is not None
+        is_frame = "frame" in words_of(name) or (words_of(name)[:1] == ["image"])
+        columns.append(
+            _Column(name, is_number, key_says_box(name), is_frame, rank_of_label(name))
+        )
+    numbered = sum(column.is_number for column in columns)
+    has_box = any(column.is_box for column in columns)
+    # Prose has commas, too: a heading of a CSV file names numbers.
+    is_heading = sign == "|" or (numbered >= 2 and "(" not in line) or (has_box and sign != ",")
+    return columns if is_heading else []
+
+
+def _is_name(cell: str) -> bool:
+    return len(cell) < 60 and (cell == "" or not cell[0].isdigit()) and "[" not in cell
+
+
+def _boxes_of_row(
+    line: _Line, cells: Sequence[str], columns: Sequence[_Column], representation: Representation
+) -> Iterator[TableRow]:
+    """Yield the box of a row: its numbers by the names of columns, or those of one cell."""
+    named = {
+        column.name: cell
+        for column, cell in zip(columns, cells, strict=True)
+        if column.is_number and _NUMBER.fullmatch(cell)
+    }
+    numbers = numbers_by_name(named, representation)
+    by_name = numbers is not None
+    if numbers is None:
+        numbers = _numbers_of_cell(cells, columns, representation.width)
+    if numbers is None:
+        return
+    label = ""
+    best = 99
+    frame: int | None = None
+    for column, cell in zip(columns, cells, strict=True):
+        if column.is_frame and cell.isdecimal() and len(cell) < 10:
+            frame = int(cell)
+        elif column.rank_of_label is not None and column.rank_of_label < best and cell:
+            best = column.rank_of_label
+            label = cell
+    yield TableRow(line.start, line.end, tuple(numbers), label, frame, by_name)
+
+
+def _numbers_of_cell(
+    cells: Sequence[str], columns: Sequence[_Column], width: int
+) -> list[object] | None:
+    for column, cell in zip(columns, cells, strict=True):
+        if column.is_box:
+            inner = _IN_BRACKETS.match(cell)
+            numbers = re.split(r"\s*[,;]\s*|\s+", inner[1].strip() if inner else cell)
+            if len(numbers) == width and all(map(_NUMBER.fullmatch, numbers)):
+                return [*numbers]
+    return None

@@ -1,0 +1,189 @@
+"""What words say: a box, another thing, a label, a frame.
+
+Words are compared as words, never as joined letters: ``boxy white`` names no order, ``bbox_2d``
+and ``BoundingBox`` name a box.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+
+_JOINT = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[^\W\d_][^\W\d_])(?=\d)")
+_WORD = re.compile(r"[^\W_]+")
+
+
+def words_of(text: str) -> list[str]:
+    """Return the words of a text or a key, in lower case.
+
+    >>> words_of("BoundingBox"), words_of("bbox_2d"), words_of("norm1000"), words_of("x1, y1")
+    (['bounding', 'box'], ['bbox', '2d'], ['norm', '1000'], ['x1', 'y1'])
+    """
+    return _WORD.findall(_JOINT.sub(" ", text).lower())
+
+
+def plain(key: str) -> str:
+    """Return a key without case and punctuation: keys are equal, whatever the style.
+
+    >>> plain("frame_idx"), plain("Frame-Idx")
+    ('frameidx', 'frameidx')
+    """
+    return "".join(_WORD.findall(key.lower()))
+
+
+# --- boxes ----------------------------------------------------------------------------------------
+
+# Words that say that numbers are a box
+BOXES = frozenset(
+    """
+    box boxes bbox bboxes bbx bndbox boundingbox boundingboxes rect rects rectangle rectangles
+    coordinate coordinates coord coords location locations position positions region regions det
+    begrenzungsrahmen rahmen rechteck koordinaten boîte boite cadre rectangle coordonnées cuadro
+    recuadro caja coordenadas caixa retângulo riquadro coordinate рамка рамки рамку рамке
+    координаты مربع إحداثيات
+    """.split()
+)
+# The same in scripts without blanks between words
+_BOXES_IN_SIGNS = re.compile(
+    "边界框|检测框|矩形框?|包围框|邊界框|坐标|座標|位置|バウンディングボックス|矩形|경계|상자|박스|좌표"
+)
+# With one of these, a key or tag is of another thing than the object that was asked about
+_OF_OTHERS = frozenset(
+    """
+    image img picture photo canvas screen page crop cropped previous prev old former earlier 3d
+    rejected anchor reference padding margin start end
+    """.split()
+)
+POINTS = frozenset("point points click xy keypoint".split())
+_KEY_OF_POINTS = POINTS - {"keypoint"}
+
+
+def says_box(text: str) -> bool:
+    """Return whether words say that numbers are a box.
+
+    >>> says_box("Its bounding box is"), says_box("The boxy van has the sizes")
+    (True, False)
+    """
+    return not BOXES.isdisjoint(words_of(text)) or _BOXES_IN_SIGNS.search(text) is not None
+
+
+def key_says_box(key: str, of_points: bool = False) -> bool:
+    """Return whether a key says that what stands under it is a box, or a point, of the object.
+
+    >>> key_says_box("bbox_2d"), key_says_box("image_bbox"), key_says_box("padding")
+    (True, False, False)
+    """
+    words = words_of(key)
+    if not _OF_OTHERS.isdisjoint(words):
+        return False
+    return says_box(key) or (of_points and not _KEY_OF_POINTS.isdisjoint(words))
+
+
+def is_of_others(text: str) -> bool:
+    """Return whether words are of another thing than the object that was asked about."""
+    return not _OF_OTHERS.isdisjoint(words_of(text))
+
+
+# --- labels ---------------------------------------------------------------------------------------
+
+# Words in keys of labels, the likeliest first
+_LABELS = tuple(
+    frozenset(words.split())
+    for words in (
+        "label labels sublabel rótulo etiqueta 标签 標籤 ラベル",
+        "class classes classname classnames category categories categoryname cls 类别 類別 类",
+        "name names objectname 名称 名稱",
+        "caption phrase ref mention title tag 描述",
+        "object objects entity item target 物体 目标",
+        "description desc",
+        "text content transcription",
+        "type kind",
+    )
+)
+_NUMBERED = frozenset(("id", "ids", "index", "idx", "number", "score", "scores", "confidence"))
+# Keys around lists of objects; none is a label
+CONTAINERS = frozenset(
+    """
+    objects detections detection detectedobjects results result predictions annotations annotation
+    answer answers output response items instances data object found list arguments parameters
+    input function boxes frames
+    """.split()
+)
+
+
+def rank_of_label(key: str) -> int | None:
+    """Return how likely a key is that of a label, 0 first; None if it names none.
+
+    >>> rank_of_label("class_label"), rank_of_label("labelName"), rank_of_label("class_id")
+    (0, 0, None)
+    """
+    words = set(words_of(key))
+    if not _NUMBERED.isdisjoint(words):
+        return None
+    ranks = (rank for rank, names in enumerate(_LABELS) if not names.isdisjoint(words))
+    return next(ranks, None)
+
+
+_GENERIC = frozenset("a an the object target item ref referred region box bbox none".split())
+
+
+def is_same_thing(label: str, asked: Iterable[str]) -> bool:
+    """Return whether a stated label may mean what was asked for: they share a word.
+
+    A label of no word but "object" and the like states nothing, nor does one of another script.
+
+    >>> is_same_thing("dogs", ["black dog"]), is_same_thing("cat", ["black dog"])
+    (True, False)
+    """
+    stated = _nouns(label)
+    for each in asked:
+        wanted = _nouns(each)
+        if not stated or not wanted or not stated.isdisjoint(wanted):
+            return True
+        if "".join(stated).isascii() != "".join(wanted).isascii():
+            return True
+    return False
+
+
+def _nouns(label: str) -> set[str]:
+    words = {word for word in words_of(label) if word not in _GENERIC and not word.isdecimal()}
+    return {word.removesuffix("s") for word in words}
+
+
+def asked_label(text: str, asked: Sequence[str]) -> str:
+    """Return the only label asked for that is among the words of a text; "" if none or several.
+
+    >>> asked_label("a cardboard box 12:", ["box", "cardboard box 12"])
+    'cardboard box 12'
+    """
+    words = f" {' '.join(words_of(text))} "
+    found: list[str] = []
+    for label in sorted(asked, key=len, reverse=True):
+        pattern = f" {' '.join(words_of(label))} "
+        if len(pattern) > 2 and pattern in words:
+            found.append(label)
+            words = words.replace(pattern, " | ")
+    return found[0] if len(found) == 1 else ""
+
+
+def is_asked(key: str, asked: Sequence[str]) -> bool:
+    """Return whether a key is one of the labels asked for.
+
+    >>> is_asked("Traffic_Light", ["traffic light"]), is_asked("values", ["car"])
+    (True, False)
+    """
+    words = words_of(key)
+    return bool(words) and any(words == words_of(label) for label in asked)
+
+
+# --- frames ---------------------------------------------------------------------------------------
+
+FRAMES = ("frame", "frameindex", "frameid", "framenumber", "frameno", "image", "imageindex")
+
+
+def first_of(keys: Iterable[str], words: Sequence[str]) -> str | None:
+    """Return the key that is the earliest of some words; of equal keys the first."""
+    by_word: dict[str, str] = {}
+    for key in keys:
+        by_word.setdefault(plain(key), key)
+    return next((by_word[word] for word in words if word in by_word), None)
