@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-from ..representation import ReplyFormat, Representation
+from ..representation import MatchRule, ReplyFormat, Representation
 from ..spaces import ImageExtent
 from .boxes_in_values import POINTS, is_confidence
 from .conventions import states_another_order, states_another_unit, without_own_units
@@ -40,6 +40,8 @@ BETWEEN = r"(?:\s*+[,;]\s*+|\s++)"
 UNIT = r"(?![\w%°]|\s?(?:px\b|pixels?\b|percent\b|[cm]m\b|%|像素))"
 
 
+# 0,25; 0,30; 0,50; 0,65
+_DECIMAL_COMMAS = re.compile(r"(?<![\d,.])\d{1,6},\d{1,6}(?:\s?;\s?\d{1,6},\d{1,6}){3}(?![\d,])")
 _DIGIT = re.compile(r"\d")
 
 
@@ -73,6 +75,7 @@ def boxes_in_prose(
     if not _DIGIT.search(text):
         return []
     plain_text = without_own_units(in_ascii(text), extent)
+    plain_text = _DECIMAL_COMMAS.sub(lambda numbers: numbers[0].replace(",", "."), plain_text)
     tables = tables_in(plain_text, fmt.numbers)
     prose = _blanked(plain_text, tables.spans)
     found = [*_of_tables(tables), *_boxes_in(prose, fmt, extent)]
@@ -106,7 +109,8 @@ def _boxes_in(text: str, fmt: ReplyFormat, extent: ImageExtent | None) -> Iterat
             yield BoxInText(start, end, box, is_converted=True)
     yield from _by_name(text, row)
     yield from _of_ranges(text, row)
-    yield from _bracketed(text, row)
+    yield from _bracketed(text, row, fmt.output)
+    yield from _in_tokens_without_unit(text, row)
     yield from _bare(text, row, fmt.multilabel)
     if row.name in POINTS:
         for is_named, (start, end, numbers, repairs) in boxes_of_points(text, row):
@@ -156,20 +160,23 @@ def _stated(
 ) -> list[Says]:
     """Return for each box whether something says that it is one."""
     is_alone = is_whole_answer(text, [(box.start, box.end) for box in boxes])
+    of_points = fmt.numbers.match_rule is MatchRule.POINT_IN_OBJECT
     result: list[Says] = []
     end = 0
     for each in boxes:
         before = text[end : each.start] if result else text[: each.start]
         clause = clause_before(text, each.start, end)
-        said = what_says(clause, asked, each.in_brackets)
+        said = what_says(clause, asked, each.in_brackets, of_points)
         if each.is_converted:
             said = Says.BOX
-        elif said is Says.NO_BOX or is_denied(clause):
-            said = Says.NO_BOX
-        elif each.is_certain or is_alone:
+        elif each.is_certain:
+            said = Says.NO_BOX if is_denied(clause) else Says.BOX
+        elif said is Says.NOTHING and is_alone:
             said = Says.BOX
         elif said is Says.NOTHING and result and not _has_words(before):
             said = result[-1]  # One of a list
+        elif said is Says.NOTHING and fmt.frames > 1 and _is_frame_alone(clause):
+            said = Says.BOX
         elif said is Says.NOTHING and _is_below_boxes(text, each.start):
             said = Says.BOX
         if result and said is Says.BOX and is_corrected(before):
@@ -179,6 +186,13 @@ def _stated(
     return result
 
 
+def _is_frame_alone(clause: str) -> bool:
+    """Return whether a clause names a frame and nothing else."""
+    rest = _IN_PARENTHESES.sub(" ", _ORDINAL_FRAME.sub(" ", FRAME.sub(" ", clause)))
+    return rest != clause and all(map(is_joining, words_of(rest)))
+
+
+_IN_PARENTHESES = re.compile(r"\([^()\n]{0,40}\)")
 _ITEM = re.compile(r"\n[ \t]*+(?:\d{1,3}[.)]|[-*•])[^\n]*+\Z")
 _HEADING = re.compile(r"^[^\n]*(?::|^#[^\n]*)[ \t*]*$", re.MULTILINE)
 _ABOVE = 600  # Characters above an item in which its heading is looked for
@@ -198,10 +212,21 @@ def _is_below_boxes(text: str, start: int) -> bool:
 # --- brackets, tags or nothing around the numbers -------------------------------------------------
 
 
-def _bracketed(text: str, row: Representation) -> Iterator[BoxInText]:
+def _bracketed(text: str, row: Representation, output: str) -> Iterator[BoxInText]:
     """Yield boxes in brackets or between tags; behind one may follow a confidence."""
     pattern = _run(row, rf"[\[({{>;]\s*+NUMBERS(?:{BETWEEN}{NUMBER})?\s*+(?=[\])}}<;])", BETWEEN)
-    yield from _matched(pattern, text, row, in_brackets=True)
+    for box in _matched(pattern, text, row, in_brackets=True):
+        # The syntax that a text format asks for
+        is_certain = output == "text" and text[: box.start].rstrip()[-1:] == "["
+        yield box._replace(is_certain=is_certain)
+
+
+def _in_tokens_without_unit(text: str, row: Representation) -> Iterator[BoxInText]:
+    """Yield boxes of tokens that are plain numbers, as ``<|coord_100|>``: they state no unit."""
+    token = r"<\|(?!LOC)[A-Za-z]{1,20}_(\d{1,4})\|>"
+    for match in re.finditer(r"\s?".join([token] * row.width), text):
+        box = Candidate("", None, match.groups(), frozenset({Repair.TOKENS}))
+        yield BoxInText(match.start(), match.end(), box, is_certain=False, in_order=True)
 
 
 _IN_LINE = r"(?:[ \t]*+[,;|_、][ \t]*+|[ \t]++)"
@@ -408,8 +433,15 @@ def _labels(
         label = each.box.label or label or label_within(text[each.start : each.end])
         if not is_asked(label, asked):
             label = asked_label(clause_before(words, len(words)), asked) or label
+        if asked and not is_asked(label, asked) and _names_several(label, asked):
+            label = ""
         labels.append(label)
     return labels
+
+
+def _names_several(text: str, asked: Sequence[str]) -> bool:
+    """Return whether a text has more than one of the labels asked for."""
+    return sum(bool(asked_label(text, [label])) for label in asked) > 1
 
 
 def _is_line_of_label(

@@ -91,6 +91,9 @@ class BoxSearch:
     def boxes_of(self, root: List | Object) -> Iterator[Candidate]:
         """Yield the boxes of an outermost value."""
         as_asked = Context()
+        if isinstance(root, Object) and not any(key for key, _ in root.pairs):
+            root = List([item for _, item in root.pairs], root.whole)
+            as_asked = as_asked.restructured()
         if isinstance(root, Object):
             is_nested = self._format.structure == "nested"
             yield from self._boxes_of_object(
@@ -174,7 +177,7 @@ class BoxSearch:
         fields = dict(value.pairs)
         if self._is_video:
             context = self._in_stated_frame(fields, context)
-        if self._is_of_another(fields):
+        if self._is_of_another(fields) or _is_absent(fields):
             return
         if stated is None:
             yield from self._boxes_of_fields(value, fields, context)
@@ -230,7 +233,7 @@ class BoxSearch:
         if corners is not None and not self._lacks_label(context):
             yield _candidate(corners, context.restructured())._replace(named=True)
             return
-        for keys in self._keys_by_likelihood(fields):
+        for keys in self._keys_by_likelihood(fields, context):
             boxes: list[Candidate] = []
             for key in keys:
                 boxes += self._boxes_under(key, fields[key], value, context)
@@ -249,7 +252,9 @@ class BoxSearch:
         if not self._lacks_label(context):
             yield _candidate(box, context)._replace(named=True)
 
-    def _keys_by_likelihood(self, fields: Mapping[str, Value]) -> Iterator[list[str]]:
+    def _keys_by_likelihood(
+        self, fields: Mapping[str, Value], context: Context
+    ) -> Iterator[list[str]]:
         """Yield the keys that may hold boxes: those asked for, those that say so, all others."""
         requested: list[str] = []
         known: list[str] = []
@@ -259,7 +264,8 @@ class BoxSearch:
             is_label = not self._states_box(key)
             if not is_label and states_another_order(spaced, self._row):
                 continue
-            if not is_label and states_another_unit(spaced, self._extent):
+            may_have_unit = context.in_box or not is_label
+            if may_have_unit and states_another_unit(spaced, self._extent):
                 continue
             if key in self._requested_keys:
                 requested.append(key)
@@ -569,6 +575,9 @@ def _is_marked(label: str) -> bool:
     return without_tags(label) != label.strip()
 
 
+_UNLIKELY = 5  # From this rank on, a text is a label only if nothing else is
+
+
 def texts_in(value: Value) -> Iterator[str]:
     """Yield the texts of a value that may state an order or a unit: all but labels.
 
@@ -583,7 +592,8 @@ def texts_in(value: Value) -> Iterator[str]:
                 yield from texts_in(item)
     elif isinstance(value, Object):
         for key, item in value.pairs:
-            if isinstance(item, str) and rank_of_label(key) is None:
+            rank = rank_of_label(key)
+            if isinstance(item, str) and (rank is None or rank >= _UNLIKELY):
                 yield f'"{key}": "{item}"'
             elif isinstance(item, (List, Object)) and not _is_list_of_labels(key, item):
                 yield from texts_in(item)
@@ -592,6 +602,16 @@ def texts_in(value: Value) -> Iterator[str]:
 def _is_list_of_labels(key: str, value: List | Object) -> bool:
     is_texts = isinstance(value, List) and all(isinstance(item, str) for item in value.items)
     return is_texts and rank_of_label(key) is not None
+
+
+_FOUND = frozenset(("found", "exists", "exist", "present", "visible", "detected"))
+
+
+def _is_absent(fields: Mapping[str, Value]) -> bool:
+    """Return whether an object says that its thing is not there."""
+    return any(
+        value is False and not _FOUND.isdisjoint(words_of(key)) for key, value in fields.items()
+    )
 
 
 # --- objects --------------------------------------------------------------------------------------

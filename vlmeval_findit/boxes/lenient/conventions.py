@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from ..representation import MatchRule, Representation
 from ..spaces import ImageExtent
-from .number_names import NAME, in_order, requested_order
+from .number_names import NAME, in_order, joined_names, requested_order
 from .words import words_of
 
 # --- orders ---------------------------------------------------------------------------------------
@@ -29,10 +29,6 @@ _NAMES = re.compile(
     rf"{_ONE_NAME}(?:[\"'`*$}}]{{0,2}}{_LISTED}[\"'`*$]{{0,2}}{_ONE_NAME})+", re.IGNORECASE
 )
 _NAME = re.compile(_ONE_NAME, re.IGNORECASE)
-# "xywh", "ltrb", "x1y1x2y2": names written as one word
-_PART = r"(?:xmin|ymin|xmax|ymax|cx|cy|xc|yc|[xy][0-4]?|[whltrb])"
-_JOINED = re.compile(rf"((?:{_PART}){{2,8}})n?")
-_PARTS = re.compile(_PART)
 _SIDES = {"l": "left", "t": "top", "r": "right", "b": "bottom"}
 _SIZE_OF_IMAGE = re.compile(
     r"(?:image|picture|photo|canvas|screen|original)\b[^.\n]{0,25}\Z|\A[^.\n]{0,12}\bof the image",
@@ -47,9 +43,8 @@ def orders_in(text: str) -> Iterator[tuple[str, ...]]:
     ([('ymin', 'xmin', 'ymax', 'xmax')], [])
     """
     for word in words_of(text):
-        joined = _JOINED.fullmatch(word)
-        parts = _PARTS.findall(joined[1]) if joined else []
-        if len(parts) in (2, 4, 8):
+        parts = joined_names(word)
+        if parts:
             # tlbr and tlwh are written of x first and of y first: no order that could be asked for
             is_clear = parts[:2] != ["t", "l"]
             names = in_order([_SIDES.get(part, part) for part in parts])
@@ -62,6 +57,17 @@ def orders_in(text: str) -> Iterator[tuple[str, ...]]:
         ):
             continue
         yield names
+
+
+def names_a_box(text: str, of_points: bool = False) -> bool:
+    """Return whether a text lists the numbers of a box, or of a point, by their names.
+
+    >>> names_a_box("(x_min, y_min, x_max, y_max)"), names_a_box("top left and bottom right corner")
+    (True, True)
+    """
+    if len(_CORNER_WORD.findall(text)) >= 2:
+        return True
+    return any(len(names) >= (2 if of_points else 4) for names in orders_in(text))
 
 
 def states_another_order(text: str, representation: Representation) -> bool:
@@ -157,8 +163,7 @@ _NORM_1000 = re.compile(r"norm(?:ali[sz]ed)?[_ ]?1000", re.IGNORECASE)
 
 def _is_joined_of_fractions(word: str) -> bool:
     """Return whether a word is an order with an "n" behind it, as "xyxyn"."""
-    joined = _JOINED.fullmatch(word)
-    return joined is not None and word.endswith("n") and len(_PARTS.findall(word)) == 4
+    return word.endswith("n") and len(joined_names(word)) == 4
 
 
 # Size of the image in a unit that is the same for every image

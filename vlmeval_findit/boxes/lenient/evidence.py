@@ -10,7 +10,8 @@ import re
 from collections.abc import Iterable, Sequence
 from enum import Enum
 
-from .words import BOXES, is_of_others, says_box, words_of
+from .conventions import names_a_box
+from .words import BOXES, POINTS, is_of_others, says_box, words_of
 
 WITHIN = 200  # Characters before a box in which something may say what it is
 
@@ -40,12 +41,14 @@ _ANSWERS = frozenset(
     "answer answers result results output final here response prediction detection".split()
 )
 _JOINING = frozenset("a and or the to from is are it so thus therefore json text python".split())
+# A place among the arguments of a method, as cv2.rectangle(image, (1, 2)
+_IN_CALL = re.compile(r"\b[a-z]\w*\.\w+\((?:[^()=]*,\s*)?\Z")
 _DENIALS = frozenset("not nicht isn aren wasn no pas 不是".split())
 _EXAMPLES = re.compile(r"\b(?:for (?:example|instance)|e\.g\.?|example|placeholder)\W*\Z|例如\W*\Z", re.I)
 _HYPOTHETICAL = re.compile(r"\bif\b[^.!?\n]*\bwould\b", re.IGNORECASE)
 _CORRECTION = re.compile(
     r"\b(?:no,|rather|wait|correction|corrected|actually|sorry|revised|final(?:ly)?|i meant?)\b"
-    r"|更正|不对",
+    r"|更正|不对|<tool_response",
     re.IGNORECASE,
 )
 _IMAGE = r"(?:whole |entire |full )?(?:image|picture|photo|canvas|screen|page)"
@@ -73,13 +76,16 @@ def clause_before(text: str, start: int, last_end: int = 0) -> str:
     return ""
 
 
-def what_says(clause: str, asked: Sequence[str] = (), in_brackets: bool = True) -> Says:
+def what_says(
+    clause: str, asked: Sequence[str] = (), in_brackets: bool = True, of_points: bool = False
+) -> Says:
     """Return what a clause says of the numbers behind it.
 
     Args:
         clause: of :func:`clause_before`.
         asked: the labels asked for.
         in_brackets: whether the numbers stand in brackets, as requested.
+        of_points: whether points are asked for.
 
     >>> what_says("The dog is located at "), what_says("Its bounding box is not ")
     (<Says.BOX: 'a box'>, <Says.NO_BOX: 'another thing, an example, or a box that is denied'>)
@@ -93,8 +99,12 @@ def what_says(clause: str, asked: Sequence[str] = (), in_brackets: bool = True) 
         return Says.NO_BOX
     tag = _TAG.search(clause)
     if tag is not None and not tag[0].startswith("</"):
-        return _of_tag(tag[0])
-    if says_box(clause):
+        return _of_tag(tag[0], of_points)
+    if _IN_CALL.search(clause):
+        return Says.NO_BOX
+    if of_points and not POINTS.isdisjoint(words):
+        return Says.BOX
+    if says_box(clause) or names_a_box(clause, of_points):
         return Says.BOX
     if words[-1] in _PLACES or _ENDS_WITH_PLACE.search(clause):
         return Says.BOX
@@ -106,9 +116,11 @@ def what_says(clause: str, asked: Sequence[str] = (), in_brackets: bool = True) 
     return Says.NOTHING
 
 
-def _of_tag(tag: str) -> Says:
+def _of_tag(tag: str, of_points: bool) -> Says:
     name = _TAG_NAME.search(tag)
     words = words_of(name[0]) if name else []
+    if of_points and not POINTS.isdisjoint(words):
+        return Says.BOX
     if is_of_others(" ".join(words)) and "box" not in words:
         return Says.NO_BOX
     if says_box(tag):
@@ -142,7 +154,7 @@ def is_corrected(between: str) -> bool:
 
 
 def ends_with_label(words: Sequence[str], asked: Iterable[str]) -> bool:
-    """Return whether words end with one of the labels asked for.
+    """Return whether words are one of the labels asked for, behind an article at most.
 
     >>> ends_with_label(["the", "dogs"], ["dog"])
     True
@@ -150,11 +162,13 @@ def ends_with_label(words: Sequence[str], asked: Iterable[str]) -> bool:
     last = [word.removesuffix("s") for word in words]
     for label in asked:
         wanted = [word.removesuffix("s") for word in words_of(label)]
-        if wanted and last[-len(wanted) :] == wanted:
-            return True
+        first = len(last) - len(wanted)
+        if wanted and last[first:] == wanted:
+            return _BEFORE_LABELS.issuperset(words[: max(0, first)])
     return False
 
 
+_BEFORE_LABELS = frozenset("a an the this that and also one object label class target".split())
 _NO_WORDS = re.compile(
     r"<[|/]{0,2}[A-Za-z][^<>]{0,200}>|<｜[^<>]{0,60}>|```\w*|\\\w+|<\|[^<>]{0,60}\|>"
 )

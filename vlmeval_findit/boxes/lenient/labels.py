@@ -188,7 +188,7 @@ def _words_before(line: str) -> str | None:
     label = last_sentence.strip(_MARKS)
     words = label.split()
     count = len(words)
-    while words and plain(words[-1]) in _JOINING | {""}:
+    while words and (plain(words[-1]) in _JOINING | {""} or _is_number_of_box(words)):
         words.pop()
     if not words:
         return None
@@ -200,6 +200,11 @@ def _words_before(line: str) -> str | None:
         return ""
     label = _ARTICLE.sub("", _CONJUNCTION.sub("", label))
     return _unless_sentence(label.split(" "))
+
+
+def _is_number_of_box(words: Sequence[str]) -> bool:
+    """Return whether words end as "box 2" does."""
+    return len(words) > 1 and words[-1].isdecimal() and plain(words[-2]) in BOXES
 
 
 def _after_leading_words(words: list[str]) -> list[str]:

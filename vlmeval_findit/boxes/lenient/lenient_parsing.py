@@ -6,6 +6,7 @@ complete silently (``[10, 20, 30, 4`` becomes a box), and some take quadratic ti
 
 from __future__ import annotations
 
+import html
 import re
 from collections import defaultdict, deque
 from collections.abc import Hashable, Iterator, Sequence
@@ -15,7 +16,7 @@ from typing import NamedTuple
 
 from ..box_records import FormatFailure, ParsedReply
 from ..reading import parsed_reply, reader
-from ..representation import Corners, ReplyFormat
+from ..representation import Corners, MatchRule, ReplyFormat
 from ..spaces import ImageExtent
 from .boxes_in_prose import boxes_in_prose
 from .boxes_in_values import BoxSearch, texts_in
@@ -33,6 +34,8 @@ LONGEST_REPLY = 100_000  # Characters of a reply that are read; a longer one is 
 _NEVER = (FormatFailure.FAILED_CALL, FormatFailure.EMPTY, FormatFailure.TRUNCATED_THINKING)
 
 
+# Special tokens around the numbers of a value
+_MARKS_AT_BRACKETS = re.compile(r"<\|[\w/]{1,40}\|>(?=\s?[\[(])|(?<=[\])])<\|[\w/]{1,40}\|>")
 _LAST_WORD = re.compile(r"(?<![\w.])[\w.]++\Z")
 
 
@@ -77,10 +80,13 @@ def parse_leniently(
     if strict.reason in _NEVER or (adheres and not any(map(is_lost, strict.labels))):
         return None
     written = reply[:LONGEST_REPLY]
+    if "&quot;" in written:
+        written = html.unescape(written)
     text = without_own_units(written, extent)
-    values = list(values_in(text))
+    unmarked = _MARKS_AT_BRACKETS.sub(lambda mark: " " * len(mark[0]), text)
+    values = list(values_in(unmarked))
     reading, repairs = _read_structured(values, text, fmt, strict, extent, asked)
-    if text != written and reading.boxes:
+    if unmarked != written and reading.boxes:
         repairs |= {Repair.NUMBERS}
     # A text with objects is not read as prose: their keys may give numbers another meaning.
     if not reading.boxes and not any(map(_has_keys, values)):
@@ -119,7 +125,7 @@ def _read_prose(
 def _has_keys(value: ParsedValue) -> bool:
     """Return whether a value is or has an object with keys."""
     items = value.value.items if isinstance(value.value, List) else [value.value]
-    return any(isinstance(item, Object) and item.pairs for item in items)
+    return any(isinstance(item, Object) and any(key for key, _ in item.pairs) for item in items)
 
 
 # --- lists and objects ----------------------------------------------------------------------------
@@ -165,7 +171,8 @@ def _stated(
     stated: list[ParsedValue] = []
     end = 0
     for value in values:
-        said = what_says(clause_before(text, value.start, end), asked)
+        of_points = fmt.numbers.match_rule is MatchRule.POINT_IN_OBJECT
+        said = what_says(clause_before(text, value.start, end), asked, of_points=of_points)
         is_certain = is_alone or fmt.output == "text" or _has_keys(value)
         between = text[end : value.start]
         end = value.end

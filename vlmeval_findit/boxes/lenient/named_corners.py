@@ -29,8 +29,8 @@ _EVENT = re.compile(
     rf"|\b(?:{_ACROSS})[\s_-]?(?:{_DOWN})\b"
     r"|[左右][上下]角?|[上下][左右]角?|(?:왼쪽|오른쪽) ?(?:위|아래))"
     rf"|(?P<open>[\[(]?)\s?(?P<first>{_NAMED})?(?<![\d.])(?P<a>{_NUMBER})"
-    rf"(?:\s?[,;]\s?|\s)(?P<second>{_NAMED})?(?P<b>{_NUMBER})"
-    r"(?![\w%])(?!\s?[,;]\s?[-+]?[\d.])\s?(?P<close>[\])]?)",
+    rf"(?:\s{{0,8}}[,;]\s?|\s)(?P<second>{_NAMED})?(?P<b>{_NUMBER})"
+    r"(?![\w%])(?!\s?[,;]\s?[-+]?[\d.])\s{0,8}(?P<close>[\])]?)",
     re.IGNORECASE,
 )
 _NUMBER_BEFORE = re.compile(r"[\d.]\s?[,;]?\s?\Z")
@@ -51,6 +51,7 @@ _JOINING = frozenset(
 )
 _OF_IMAGE = frozenset(("image", "picture", "photo", "screen", "canvas"))
 _JOINING_SIGNS = frozenset("是为在和到至与及角坐标点的位于分别即")
+_CLOSING_TAG = re.compile(r"</|<\|/|_end\|>")
 _BULLET = re.compile(r"^\s*+\d{1,3}[.)]", re.MULTILINE)
 _SENTENCE_END = re.compile(r"\n|[.!?。]\s")
 _WORD = re.compile(r"[^\W_]+")
@@ -139,7 +140,11 @@ def _goes_on(statement: Sequence[_Point | _Corner], event: _Point | _Corner, tex
     names_follow = isinstance(statement[0], _Point) and isinstance(event, _Corner)
     if names_follow and _SENTENCE_END.search(text, before.end, event.start):
         return False
-    between = TAG.sub(" ", text[before.end : event.start])
+    words_between = text[before.end : event.start]
+    is_nameless = isinstance(before, _Point) and isinstance(event, _Point)
+    if is_nameless and _CLOSING_TAG.search(words_between):
+        return False
+    between = TAG.sub(" ", words_between)
     words = _WORD.findall(_BULLET.sub(" ", between))
     if isinstance(before, _Corner) and isinstance(event, _Point):
         # "the top-left corner of the red car is at": any words, but those of the image's corner.

@@ -23,6 +23,10 @@ _HIGH = frozenset(
 _ALONE = {"left": "xmin", "top": "ymin", "right": "xmax", "bottom": "ymax", "w": "width",
     "h": "height", "xc": "cx", "yc": "cy"}  # fmt: skip
 _CORNER = re.compile("(top|upper|bottom|lower)(left|right)")
+# "xywh", "ltrb", "x1y1x2y2": names written as one word; an "n" behind them is for fractions
+PART_OF_JOINED = r"(?:xmin|ymin|xmax|ymax|cx|cy|xc|yc|[xy][0-4]?|[whltrb])"
+JOINED = re.compile(rf"((?:{PART_OF_JOINED}){{2,8}})n?")
+_PART = re.compile(PART_OF_JOINED)
 _NO_LETTER = re.compile(r"[\W_]+")
 
 
@@ -48,6 +52,17 @@ def number_name(key: str) -> str:
             if side in _HIGH:
                 return f"{axis}max"
     return name
+
+
+def joined_names(word: str) -> list[str]:
+    """Return the names of two, four or eight numbers that are written as one word; else none.
+
+    >>> joined_names("xywh"), joined_names("boxy")
+    (['x', 'y', 'w', 'h'], [])
+    """
+    joined = JOINED.fullmatch(word)
+    parts = _PART.findall(joined[1]) if joined else []
+    return parts if len(parts) in (2, 4, 8) else []
 
 
 def in_order(names: Sequence[str]) -> tuple[str, ...]:

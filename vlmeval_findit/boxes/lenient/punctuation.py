@@ -4,7 +4,7 @@ from __future__ import annotations
 
 # Each with the ASCII character that it stands for
 FULL_WIDTH = {
-    **dict.fromkeys("，、､", ","),
+    **dict.fromkeys("，、､،", ","),
     **dict.fromkeys("：︰", ":"),
     "；": ";",
     "（": "(",

@@ -101,6 +101,7 @@ _CLOSES = {"]": "[", ")": "(", "}": "{"}
 @dataclass(slots=True)
 class _OpenBracket:
     sign: str
+    is_call: bool = False  # Of a function's arguments, as array(…)
     key: str | None = None
     colon: bool = False
     comma: bool = True  # A value may come next
@@ -114,6 +115,9 @@ class _OpenBracket:
         self.comma = comma
 
     def closed(self, whole: bool) -> List | Object:
+        first = self.items[0] if self.items else None
+        if self.is_call and isinstance(first, List):
+            return first if whole else first._replace(whole=False)
         return Object(self.pairs, whole) if self.sign == "{" else List(self.items, whole)
 
 
@@ -128,6 +132,7 @@ class _ValueReader:
                     self._ends[opening].append(match.start(1))
         self._stack: list[_OpenBracket] = []
         self._repairs: set[Repair] = set()
+        self._call = False  # A bracket opens a function's arguments
 
     def value(self, start: int) -> ParsedValue | None:
         """Read the value whose bracket is at ``start``; None if it is nested too deep."""
@@ -152,7 +157,10 @@ class _ValueReader:
                     return None
             elif kind == "word":
                 # A word at the end of the text may be cut off: 12 of 128.
-                if at < end:
+                if at < end and text[at] == "(" and token[0].isidentifier():
+                    self._repairs.add(Repair.QUOTES)
+                    self._call = True
+                elif at < end:
                     self._word(token[0])
             elif kind == "quote" and word_before:
                 self._repairs.add(Repair.QUOTES)
@@ -173,7 +181,8 @@ class _ValueReader:
         if sign in "[({":
             if sign == "(":
                 self._repairs.add(Repair.QUOTES)
-            self._stack.append(_OpenBracket(sign))
+            self._stack.append(_OpenBracket(sign, is_call=self._call))
+            self._call = False
             return None
         if sign in _CLOSES:
             return self._closing(_CLOSES[sign])
@@ -226,6 +235,12 @@ class _ValueReader:
                 self._repairs.add(Repair.PUNCTUATION)
             top.key = str(value)
             top.comma = False
+        elif not top.colon and _is_pair(value) and top.pairs and _is_pair(top.pairs[-1][1]):
+            # "box": (1, 2), (3, 4)
+            self._repairs.add(Repair.PUNCTUATION)
+            key, first = top.pairs[-1]
+            top.pairs[-1] = (key, List([first, value], whole=True))
+            top.expect_value(comma=False)
         elif top.colon or isinstance(value, (List, Object)):
             if not top.colon:
                 self._repairs.add(Repair.PUNCTUATION)
@@ -264,6 +279,13 @@ class _ValueReader:
         if _JSON_NUMBER.fullmatch(word) is None:
             self._repairs.add(Repair.NUMBERS)
         self._take(number)
+
+
+def _is_pair(value: Value) -> bool:
+    """Return whether a value is a list of two numbers."""
+    if not isinstance(value, List) or len(value.items) != 2 or not value.whole:
+        return False
+    return all(isinstance(item, (int, float)) for item in value.items)
 
 
 _BARE_QUOTE = re.compile(r'(?<!\\)(?:\\\\)*+"')

@@ -111,6 +111,8 @@ def _lines(text: str) -> Iterator[_Line]:
 
 def _separator(line: str) -> str:
     """Return what separates the cells of a line; "" if it has none."""
+    if "<|" in line:
+        return ""
     return next((sign for sign, cells in _CELLS.items() if len(cells.findall(line)) >= 1), "")
 
 

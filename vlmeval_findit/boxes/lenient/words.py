@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
+from .number_names import joined_names
+
 _JOINT = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[^\W\d_][^\W\d_])(?=\d)")
 _WORD = re.compile(r"[^\W_]+")
 
@@ -36,7 +38,7 @@ def plain(key: str) -> str:
 # Words that say that numbers are a box
 BOXES = frozenset(
     """
-    box boxes bbox bboxes bbx bndbox boundingbox boundingboxes rect rects rectangle rectangles
+    bounding box boxes bbox bboxes bbx bndbox boundingbox boundingboxes rect rects rectangle rectangles
     coordinate coordinates coord coords location locations position positions region regions det
     begrenzungsrahmen rahmen rechteck koordinaten boîte boite cadre rectangle coordonnées cuadro
     recuadro caja coordenadas caixa retângulo riquadro coordinate рамка рамки рамку рамке
@@ -59,12 +61,15 @@ _KEY_OF_POINTS = POINTS - {"keypoint"}
 
 
 def says_box(text: str) -> bool:
-    """Return whether words say that numbers are a box.
+    """Return whether words say that numbers are a box: by name, or by an order such as xyxy.
 
     >>> says_box("Its bounding box is"), says_box("The boxy van has the sizes")
     (True, False)
     """
-    return not BOXES.isdisjoint(words_of(text)) or _BOXES_IN_SIGNS.search(text) is not None
+    words = words_of(text)
+    if not BOXES.isdisjoint(words) or _BOXES_IN_SIGNS.search(text):
+        return True
+    return any(len(joined_names(word)) >= 4 for word in words)
 
 
 def key_says_box(key: str, of_points: bool = False) -> bool:
@@ -120,6 +125,9 @@ def rank_of_label(key: str) -> int | None:
     words = set(words_of(key))
     if not _NUMBERED.isdisjoint(words):
         return None
+    # "coords_type" is no type of thing.
+    if len(words) > 1 and not words.isdisjoint(("type", "kind", "text", "mode")) and "object" not in words:
+        words -= {"type", "kind"}
     ranks = (rank for rank, names in enumerate(_LABELS) if not names.isdisjoint(words))
     return next(ranks, None)
 
