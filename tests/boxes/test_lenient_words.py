@@ -109,7 +109,7 @@ WORDS: list[tuple[str, Sequence[Corners], Sequence[Repair]]] = [
     ("Bounding box coordinates: **100, 200, 300, 400**.", [A], [S.PROSE]),
     ("The bounding box of the dog is 100, 200, 300, 400.", [A], [S.PROSE]),
     ("100 200 300 400\n500 600 700 800\n", [A, B], [S.PROSE]),
-    ("| dog | 100 | 200 | 300 | 400 |", [A], [S.PROSE]),
+    ("| dog | 100 | 200 | 300 | 400 |", [], []),
     ("100_200_300_400", [A], [S.PROSE]),
     ("Scores: 100, 200, 300, 400, 500", [], []),
     ("It counts 1, 2, 3, 4 dogs: 1, 2, 3, 4 cats", [], []),
@@ -119,7 +119,7 @@ WORDS: list[tuple[str, Sequence[Corners], Sequence[Repair]]] = [
     ("(top, left, bottom, right): (100, 200, 300, 400)", [], []),
     # A confidence
     ("[100, 200, 300, 400, 0.98]", [A], [S.CONFIDENCE]),
-    ("dog (100, 200, 300, 400, 0.98)", [A], [S.CONFIDENCE, S.PROSE]),
+    ("box (100, 200, 300, 400, 0.98)", [A], [S.CONFIDENCE, S.PROSE]),
     ("[[100, 200, 300, 400, 0.98], [500, 600, 700, 800, .5]]", [A, B],
         [S.NUMBERS, S.CONFIDENCE]),
     ("[100, 200, 300, 400, 0.0]", [A], [S.CONFIDENCE]),
@@ -150,7 +150,7 @@ def test_a_box_in_words(reply: str, boxes: Sequence[Corners], repairs: Sequence[
 
 OTHER_FORMATS: list[tuple[ReplyFormat, str, Sequence[Corners]]] = [
     (TEXT_SIZES, "x: 100, y: 200, width: 200, height: 200", [A]),
-    (TEXT_SIZES, "left=100, top=200, w=200, h=200", []),
+    (TEXT_SIZES, "left=100, top=200, w=200, h=200", [A]),
     (TEXT_SIZES, "Image width: 640, height: 480. x: 100, y: 200, width: 200, height: 200", [A]),
     (TEXT_SIZES, "x: 100, y: 200 in the image of width: 640, height: 480", []),
     (TEXT_SIZES, "x1: 100, y1: 200, x2: 300, y2: 400", []),

@@ -134,7 +134,7 @@ def test_what_is_written_is_read_and_its_places_are_known(form: ReplyFormat) -> 
         (JSON, '[{"point_2d": [10, 20]}]', [(10, 20)]),
         (JSON, '{"x": 10, "y": 20}', [(10, 20)]),
         (LABELS_JSON, '[{"label": "cat", "point_2d": [10, 20]}]', [(10, 20)]),
-        (LABELS_JSON, '[{"point_2d": [10, 20]}]', [(10, 20)]),  # the key is no label
+        (LABELS_JSON, '[{"point_2d": [10, 20]}]', None),  # the key is no label
         (TEXT, "It is at (10, 20).", [(10, 20)]),
         # A box stays a box.
         (JSON, '[{"bbox": [1, 2, 3, 4]}]', None),

@@ -43,15 +43,18 @@ def lenient_matches(
     maps: Sequence[ToPixels],
     match_rule: MatchRule = MatchRule.BOX_OVERLAP,
     extents: Sequence[ImageExtent | None] = (),
+    asked: Sequence[Sequence[str]] = (),
 ) -> dict[int, LenientResult]:
     """Match the lenient readings, by index of their replies.
 
-    ``extents`` are where the images lie in the replies' numbers; location tokens need them.
+    ``extents`` are where the images lie in the replies' numbers: tokens and stated units need
+    them. ``asked`` are the labels that each query asks for.
     """
     lenient: dict[int, LenientReply] = {}
     for place, reading in enumerate(readings):
         extent = extents[place] if extents else None
-        parsed = parse_leniently(replies[place], formats[place], reading, extent)
+        labels = asked[place] if asked else ()
+        parsed = parse_leniently(replies[place], formats[place], reading, extent, labels)
         if parsed is not None:
             lenient[place] = parsed
     matches = match(

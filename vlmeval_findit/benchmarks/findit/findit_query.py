@@ -47,6 +47,15 @@ class FindItQuery:
             object.__setattr__(self, "cluster", cluster)
 
 
+def asked_labels(query: FindItQuery, variant: FindItVariant) -> tuple[str, ...]:
+    """Return the labels or the expression that a query asks for; none where it names nothing."""
+    if variant.family.has_references:
+        return ()  # Its prompt shows the object and names nothing
+    if not variant.multilabel:
+        return (query.label,) if query.label else ()
+    return tuple(label.strip() for label in query.label.split(",") if label.strip())
+
+
 def video_of(frame: str) -> str:
     """Return a frame's video: its path without the frame's number.
 

@@ -47,7 +47,7 @@ from .box_metrics import (
     lenient_matches,
 )
 from .f1_errors import ERRORS, details_of, event_sums
-from .findit_query import FindItQuery
+from .findit_query import FindItQuery, asked_labels
 from .run_space import SpaceInForce, pixel_map, reply_format, spaces_of
 from .variant import FindItVariant
 
@@ -124,7 +124,8 @@ def match_replies(
     texts = [reply.answer for reply in replies]
     match_rule = variant.match_rule
     matches = match(readings, truths, maps, match_rule)
-    lenient = lenient_matches(texts, formats, readings, truths, maps, match_rule, extents)
+    asked = [asked_labels(query, variant) for query in queries]
+    lenient = lenient_matches(texts, formats, readings, truths, maps, match_rule, extents, asked)
     scored: list[ScoredReply] = []
     for place, reply in enumerate(replies):
         reading = readings[place]

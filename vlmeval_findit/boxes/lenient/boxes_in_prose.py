@@ -281,6 +281,10 @@ _CENTRE = re.compile(
     rf"\({NUMBER}\s?,\s?{NUMBER}\)",
     re.IGNORECASE,
 )
+# (x1, y1) = (1, 2)
+_NAMED_PAIR = re.compile(
+    rf"\(\s?({NAME})\s?,\s?({NAME})\s?\)\s?=\s?\(\s?{NUMBER}\s?,\s?{NUMBER}\s?\)", re.IGNORECASE
+)
 # x1, y1, x2, y2 = 1, 2, 3, 4
 _ASSIGNED = re.compile(
     rf"(?P<names>(?<![\w-])(?:{NAME})(?:\s?,\s?\\?(?:{NAME})){{1,7}})[)\]$ ]{{0,3}}=[($\[ ]{{0,3}}"
@@ -310,6 +314,9 @@ def _fields(text: str) -> list[_Field]:
     for match in _CENTRE.finditer(text):
         for name, number in zip(("cx", "cy"), match.groups(), strict=True):
             found.append(_Field(match.start(), match.end(), name, number))
+    for match in _NAMED_PAIR.finditer(text):
+        for name, number in ((match[1], match[3]), (match[2], match[4])):
+            found.append(_Field(match.start(), match.end(), name.lower(), number))
     fields: list[_Field] = []
     for field in sorted(found):
         if number_name(field.name) in _SIZES:
@@ -450,7 +457,7 @@ def _is_line_of_label(
     """Return whether a label and numbers are the requested form of a line, in other brackets."""
     if asked and not is_asked(label, asked):
         return False
-    return each.in_brackets or bool(re.search(r"[,:|=]\s*\Z|^\s*\Z", words[-80:].rstrip(" *`")))
+    return each.in_brackets or bool(re.search(r"[,:|=\t]\s*\Z|^\s*\Z", words[-80:].rstrip(" *`")))
 
 
 def _has_words(text: str) -> bool:

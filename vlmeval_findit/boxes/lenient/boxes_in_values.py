@@ -19,7 +19,13 @@ from ..representation import (
     ReplyFormat,
 )
 from ..spaces import ImageExtent
-from .conventions import orders_in, states_another_order, states_another_unit, units_in
+from .conventions import (
+    orders_in,
+    size_of_picture,
+    states_another_order,
+    states_another_unit,
+    units_in,
+)
 from .labels import TAG, without_tags
 from .named_corners import box_of_corners, corner_of
 from .number_names import numbers_by_name
@@ -31,6 +37,7 @@ from .words import (
     FRAMES,
     first_of,
     is_asked,
+    is_numbered,
     is_of_others,
     is_same_thing,
     key_says_box,
@@ -129,13 +136,13 @@ class BoxSearch:
 
     def _labelled_row(self, value: List) -> tuple[str, _Numbers] | None:
         """Return the label and box of a row like ``["dog", 1, 2, 3, 4]``; None if it is none."""
-        first = value.items[0] if value.items else None
-        if not self._needs_labels or not isinstance(first, str):
+        texts = [item for item in value.items if isinstance(item, str)]
+        if not self._needs_labels or len(texts) != 1 or not is_asked(texts[0], self._asked):
             return None
-        if not is_asked(first, self._asked):
-            return None
-        box = self._numbers_of(List(value.items[1:], value.whole))
-        return None if box is None else (first.strip(), box)
+        rest: list[Value] = [item for item in value.items if not isinstance(item, str)]
+        numbers = rest[0] if len(rest) == 1 else List(rest, value.whole)
+        box = self._numbers_of(numbers)
+        return None if box is None else (texts[0].strip(), box)
 
     def _boxes_in_text(self, text: str, context: Context) -> Iterator[Candidate]:
         """Yield the boxes of a text that is a list or object itself, as a tool's arguments."""
@@ -229,7 +236,7 @@ class BoxSearch:
         if named is not None and _are_numbers(named):
             yield from self._decomposed_box(_Numbers(tuple(named)), value, context)
             return
-        corners = self._numbers_of_corners(fields)
+        corners = self._numbers_of_corners(fields, context.in_box)
         if corners is not None and not self._lacks_label(context):
             yield _candidate(corners, context.restructured())._replace(named=True)
             return
@@ -435,13 +442,15 @@ class BoxSearch:
             flat += pair.items
         return _Numbers(tuple(flat), frozenset({Repair.NUMBERS})) if _are_numbers(flat) else None
 
-    def _numbers_of_corners(self, fields: Mapping[str, Value]) -> _Numbers | None:
+    def _numbers_of_corners(
+        self, fields: Mapping[str, Value], in_box: bool
+    ) -> _Numbers | None:
         """Return the numbers of a box whose corners are keys, as in ``top_left``."""
         if self._row.name not in POINTS:
             return None
         points: list[tuple[str, float, float]] = []
         for key, value in fields.items():
-            corner = corner_of(key)
+            corner = corner_of(key) or (_ENDS.get(key.lower()) if in_box else None)
             point = _point(value, y_first=self._row.name == "yxyx")
             if corner is not None and point is not None:
                 points.append((corner, *point))
@@ -547,7 +556,8 @@ def _stated_labels(
 def _may_be_label(key: str, value: str) -> bool:
     """Return whether a text may be a label: it is no number, order, unit or value of its own."""
     has_convention = any(True for _ in orders_in(value)) or any(True for _ in units_in(value))
-    return rank_of_label(key) is None and not has_convention and not _IS_VALUE.match(value)
+    is_number = is_numbered(key) or value.strip().isdecimal()
+    return not is_number and not has_convention and not _IS_VALUE.match(value)
 
 
 def _labels_under(key: str, value: Value) -> _Labels | None:
@@ -559,7 +569,11 @@ def _labels_under(key: str, value: Value) -> _Labels | None:
             return None
         labels = list(map(without_tags, texts))
         return _Labels(labels, repairs | {Repair.STRUCTURE}, is_list=len(labels) > 1)
-    if value is None or isinstance(value, Object):
+    if isinstance(value, Object):
+        inner = {name: item for name, item in value.pairs if isinstance(item, str)}
+        labels = _stated_labels(inner, lambda name: False)
+        return labels and labels._replace(repairs=labels.repairs | {Repair.STRUCTURE})
+    if value is None:
         return None
     label = str(value).strip()
     return _one_label(label, repairs) if label else None
@@ -591,12 +605,34 @@ def texts_in(value: Value) -> Iterator[str]:
             if isinstance(item, (List, Object)):
                 yield from texts_in(item)
     elif isinstance(value, Object):
+        yield from _sizes_of_picture(value)
         for key, item in value.pairs:
             rank = rank_of_label(key)
-            if isinstance(item, str) and (rank is None or rank >= _UNLIKELY):
+            if item is True:
+                yield f'"{key}"'
+            elif isinstance(item, str) and (rank is None or rank >= _UNLIKELY):
                 yield f'"{key}": "{item}"'
             elif isinstance(item, (List, Object)) and not _is_list_of_labels(key, item):
                 yield from texts_in(item)
+
+
+def _sizes_of_picture(value: Object) -> Iterator[str]:
+    """Yield the size of the picture that an object states beside its boxes."""
+    sides: dict[str, int] = {}
+    for key, item in value.pairs:
+        words = set(words_of(key))
+        if words.isdisjoint(("image", "img", "picture", "resolution")):
+            continue
+        numbers = item.items if isinstance(item, List) else [item]
+        if isinstance(item, Object):
+            numbers = [number for _, number in item.pairs]
+        whole = [number for number in numbers if isinstance(number, int) and number > 1]
+        if len(whole) == 2 and not words.isdisjoint(("size", "resolution", "dimensions", "shape")):
+            yield size_of_picture(whole[0], whole[1])
+        elif len(whole) == 1 and not words.isdisjoint(("width", "height")):
+            sides["width" if "width" in words else "height"] = whole[0]
+    if len(sides) == 2:
+        yield size_of_picture(sides["width"], sides["height"])
 
 
 def _is_list_of_labels(key: str, value: List | Object) -> bool:
@@ -604,6 +640,8 @@ def _is_list_of_labels(key: str, value: List | Object) -> bool:
     return is_texts and rank_of_label(key) is not None
 
 
+# Keys of corners, inside what is said to be a box
+_ENDS = {"min": "left top", "start": "left top", "max": "right bottom", "end": "right bottom"}
 _FOUND = frozenset(("found", "exists", "exist", "present", "visible", "detected"))
 
 

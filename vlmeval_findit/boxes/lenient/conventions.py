@@ -98,7 +98,7 @@ def states_another_order(text: str, representation: Representation) -> bool:
 _NO_NUMBER_BEFORE = r"(?<![\d.])(?<!\d\s)(?<!\d-)"
 _UNIT_WORDS = {
     "percent": re.compile(
-        rf"{_NO_NUMBER_BEFORE}(?:%|\b(?:per ?cent(?:age)?s?|prozent|pour ?cent|porcentajes?)\b|百分)",
+        rf"{_NO_NUMBER_BEFORE}(?:%|\b(?:pct|per ?cent(?:age)?s?|prozent|pour ?cent|porcentajes?)\b|百分)",
         re.IGNORECASE,
     ),
     "pixels": re.compile(
@@ -109,7 +109,7 @@ _UNIT_WORDS = {
     ),
     "fractions": re.compile(
         r"\bnormali[sz]ed?\b|(?<=_)normali[sz]ed?|\bnormalisiert|\bnorm\b|归一化|正規化"
-        r"|\brelative\b(?=[\"']|[ _](?:coord|value|position|unit|to (?:the |its )?(?:image|picture"
+        r"|\brel(?:ative)?[ _](?=bbox|box)|\brelative\b(?=[\"']|[ _](?:coord|value|position|unit|to (?:the |its )?(?:image|picture"
         r"|width|height|size|dimension)))|\bfractions?\b",
         re.IGNORECASE,
     ),
@@ -126,10 +126,14 @@ _RANGES = {"1000": "thousandths", "999": "thousandths", "100": "percent", "1": "
 _OF_RANGE = re.compile(r"normali[sz]|scale|range|grid|between|coordinate", re.IGNORECASE)
 _SIZE = re.compile(r"(?<![\w.])(\d{2,5})\s?[x×]\s?(\d{2,5})(?![\w.])")
 _OF_SIZE = re.compile(r"measured|version|resized|scaled|grid|based on|relative", re.IGNORECASE)
+_SIZE_OF_PICTURE = re.compile(r"<size of the picture: (\d{1,6}) (\d{1,6})>")
 _AROUND = 60  # Characters around a size or range that say what it is
 
 
-def units_in(text: str) -> Iterator[str | tuple[int, int]]:
+Unit = str | tuple[int, int] | tuple[str, int, int]
+
+
+def units_in(text: str) -> Iterator[Unit]:
     """Yield the units that a text states: a name, or the size of the picture that was measured.
 
     >>> list(units_in("in percent")), list(units_in("a 50 mm lens, 92% sure"))
@@ -156,6 +160,8 @@ def units_in(text: str) -> Iterator[str | tuple[int, int]]:
     for match in _SIZE.finditer(text):
         if _OF_SIZE.search(text, max(0, match.start() - _AROUND), match.end() + _AROUND):
             yield int(match[1]), int(match[2])
+    for match in _SIZE_OF_PICTURE.finditer(text):
+        yield "picture", int(match[1]), int(match[2])
 
 
 _NORM_1000 = re.compile(r"norm(?:ali[sz]ed)?[_ ]?1000", re.IGNORECASE)
@@ -170,7 +176,12 @@ def _is_joined_of_fractions(word: str) -> bool:
 _FULL = {"percent": 100.0, "fractions": 1.0, "thousandths": 1000.0, "1024ths": 1024.0}
 
 
-def is_unit_of_run(unit: str | tuple[int, int], extent: ImageExtent | None) -> bool:
+def size_of_picture(width: int, height: int) -> str:
+    """Return words that state the size of the picture beside boxes."""
+    return f"<size of the picture: {width} {height}>"
+
+
+def is_unit_of_run(unit: Unit, extent: ImageExtent | None) -> bool:
     """Return whether numbers in a unit are those of the run, whose image has an extent.
 
     >>> is_unit_of_run("percent", ImageExtent(1000, 1000)), is_unit_of_run("pixels", None)
@@ -179,10 +190,13 @@ def is_unit_of_run(unit: str | tuple[int, int], extent: ImageExtent | None) -> b
     if extent is None:
         return False
     size = (extent.width, extent.height)
+    in_pixels = not any(size == (full, full) for full in _FULL.values())
+    if isinstance(unit, tuple) and unit[0] == "picture":
+        return size == unit[1:] or not in_pixels
     if isinstance(unit, tuple):
         return size == unit
     if unit == "pixels":
-        return not any(size == (full, full) for full in _FULL.values())
+        return in_pixels
     full = _FULL.get(unit)
     return full is not None and size == (full, full)
 

@@ -38,13 +38,17 @@ _NEUTRAL_TAGS = frozenset(
 _PLACES = frozenset("at spans covers occupies encloses 在 位于".split())
 _ENDS_WITH_PLACE = re.compile(r"(?:在|位于)\s*[:：]?\s*\Z")
 _ANSWERS = frozenset(
-    "answer answers result results output final here response prediction detection".split()
+    """
+    answer answers result results output final here response prediction detection correction
+    corrected revised updated
+    """.split()
 )
 _JOINING = frozenset("a and or the to from is are it so thus therefore json text python".split())
 # A place among the arguments of a method, as cv2.rectangle(image, (1, 2)
 _IN_CALL = re.compile(r"\b[a-z]\w*\.\w+\((?:[^()=]*,\s*)?\Z")
 _DENIALS = frozenset("not nicht isn aren wasn no pas 不是".split())
 _EXAMPLES = re.compile(r"\b(?:for (?:example|instance)|e\.g\.?|example|placeholder)\W*\Z|例如\W*\Z", re.I)
+_NO_BOX = re.compile(r"\b(?:no|without) (?:\w+ ){0,2}(?:box|bbox)\b|\bformat is\W*\Z", re.IGNORECASE)
 _HYPOTHETICAL = re.compile(r"\bif\b[^.!?\n]*\bwould\b", re.IGNORECASE)
 _CORRECTION = re.compile(
     r"\b(?:no,|rather|wait|correction|corrected|actually|sorry|revised|final(?:ly)?|i meant?)\b"
@@ -140,6 +144,7 @@ def is_denied(clause: str) -> bool:
     return (
         not _DENIALS.isdisjoint(near)
         or _EXAMPLES.search(clause) is not None
+        or _NO_BOX.search(clause) is not None
         or _HYPOTHETICAL.search(clause) is not None
     )
 
@@ -168,7 +173,12 @@ def ends_with_label(words: Sequence[str], asked: Iterable[str]) -> bool:
     return False
 
 
-_BEFORE_LABELS = frozenset("a an the this that and also one object label class target".split())
+_BEFORE_LABELS = frozenset(
+    """
+    a an the this that and also one two three four five six several object label class target
+    there is are i can see found here following visible
+    """.split()
+)
 _NO_WORDS = re.compile(
     r"<[|/]{0,2}[A-Za-z][^<>]{0,200}>|<｜[^<>]{0,60}>|```\w*|\\\w+|<\|[^<>]{0,60}\|>"
 )

@@ -35,6 +35,7 @@ _TO_ASCII = str.maketrans(
             "−": "-",
             "～": "~",
             "％": "%",
+            **dict(zip("₀₁₂₃₄", "01234", strict=True)),
         },
     }
 )

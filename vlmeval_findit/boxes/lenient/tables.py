@@ -14,7 +14,8 @@ from ..representation import Representation
 from .number_names import NAME, numbers_by_name
 from .words import key_says_box, rank_of_label, words_of
 
-_CELLS = {"|": re.compile(r"\|"), "&": re.compile(r"&"), ",": re.compile(r","), "\t": re.compile(r"\t")}
+_CELLS = {"|": re.compile(r"\|"), "&": re.compile(r"&"), ",": re.compile(r","), "\t": re.compile(r"\t"), ";": re.compile(r";"),
+    " ": re.compile(r"\s+")}  # fmt: skip
 _MARKS = " \t\r$*`\"'{}"
 _OF_NUMBER = re.compile(rf"(?:{NAME})", re.IGNORECASE)
 _NUMBER = re.compile(r"[-+]?(?:\d++(?:\.\d*+)?|\.\d++)")
@@ -113,7 +114,7 @@ def _separator(line: str) -> str:
     """Return what separates the cells of a line; "" if it has none."""
     if "<|" in line:
         return ""
-    return next((sign for sign, cells in _CELLS.items() if len(cells.findall(line)) >= 1), "")
+    return next((sign for sign in _CELLS if sign in line.strip()), "")
 
 
 def _cells(line: str, sign: str) -> list[str]:
@@ -139,6 +140,8 @@ def _columns(line: str, sign: str) -> list[_Column]:
     numbered = sum(column.is_number for column in columns)
     has_box = any(column.is_box for column in columns)
     # Prose has commas, too: a heading of a CSV file names numbers.
+    if sign == " " and numbered < 4:
+        return []
     is_heading = sign == "|" or (numbered >= 2 and "(" not in line) or (has_box and sign != ",")
     return columns if is_heading else []
 

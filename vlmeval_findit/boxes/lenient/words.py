@@ -132,6 +132,11 @@ def rank_of_label(key: str) -> int | None:
     return next(ranks, None)
 
 
+def is_numbered(key: str) -> bool:
+    """Return whether a key is of a number, as an id or a score."""
+    return not _NUMBERED.isdisjoint(words_of(key))
+
+
 _GENERIC = frozenset("a an the object target item ref referred region box bbox none".split())
 
 
@@ -146,6 +151,8 @@ def is_same_thing(label: str, asked: Iterable[str]) -> bool:
     stated = _nouns(label)
     for each in asked:
         wanted = _nouns(each)
+        if plain(label) == plain(each):
+            return True
         if not stated or not wanted or not stated.isdisjoint(wanted):
             return True
         if "".join(stated).isascii() != "".join(wanted).isascii():
