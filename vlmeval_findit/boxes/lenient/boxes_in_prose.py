@@ -451,9 +451,7 @@ def _names_several(text: str, asked: Sequence[str]) -> bool:
     return sum(bool(asked_label(text, [label])) for label in asked) > 1
 
 
-def _is_line_of_label(
-    each: BoxInText, words: str, label: str, asked: Sequence[str]
-) -> bool:
+def _is_line_of_label(each: BoxInText, words: str, label: str, asked: Sequence[str]) -> bool:
     """Return whether a label and numbers are the requested form of a line, in other brackets."""
     if asked and not is_asked(label, asked):
         return False

@@ -442,9 +442,7 @@ class BoxSearch:
             flat += pair.items
         return _Numbers(tuple(flat), frozenset({Repair.NUMBERS})) if _are_numbers(flat) else None
 
-    def _numbers_of_corners(
-        self, fields: Mapping[str, Value], in_box: bool
-    ) -> _Numbers | None:
+    def _numbers_of_corners(self, fields: Mapping[str, Value], in_box: bool) -> _Numbers | None:
         """Return the numbers of a box whose corners are keys, as in ``top_left``."""
         if self._row.name not in POINTS:
             return None
@@ -556,7 +554,7 @@ def _stated_labels(
 def _may_be_label(key: str, value: str) -> bool:
     """Return whether a text may be a label: it is no number, order, unit or value of its own."""
     has_convention = any(True for _ in orders_in(value)) or any(True for _ in units_in(value))
-    is_number = is_numbered(key) or value.strip().isdecimal()
+    is_number = is_numbered(key) or plain(key) in FRAMES or value.strip().isdecimal()
     return not is_number and not has_convention and not _IS_VALUE.match(value)
 
 

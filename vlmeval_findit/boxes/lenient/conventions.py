@@ -120,7 +120,9 @@ _UNIT_WORDS = {
 }
 _OF_CONFIDENCE = re.compile(r"(?:confidence|score|prob)\w*[^\n|,;]{0,6}\Z", re.IGNORECASE)
 # "0-1000", "0 to 1", "[0, 999]"
-_RANGE = re.compile(r"(?<![\d.])0(?:\.0)?\s?(?:-|–|to|and|\.\.|,)\s?(1000|999|1024|100|1(?:\.0)?)(?![\d.]\d|\d)")
+_RANGE = re.compile(
+    r"(?<![\d.])0(?:\.0)?\s?(?:-|–|to|and|\.\.|,)\s?(1000|999|1024|100|1(?:\.0)?)(?![\d.]\d|\d)"
+)
 _RANGES = {"1000": "thousandths", "999": "thousandths", "100": "percent", "1": "fractions",
     "1.0": "fractions", "1024": "1024ths"}  # fmt: skip
 _OF_RANGE = re.compile(r"normali[sz]|scale|range|grid|between|coordinate", re.IGNORECASE)

@@ -47,8 +47,12 @@ _JOINING = frozenset("a and or the to from is are it so thus therefore json text
 # A place among the arguments of a method, as cv2.rectangle(image, (1, 2)
 _IN_CALL = re.compile(r"\b[a-z]\w*\.\w+\((?:[^()=]*,\s*)?\Z")
 _DENIALS = frozenset("not nicht isn aren wasn no pas 不是".split())
-_EXAMPLES = re.compile(r"\b(?:for (?:example|instance)|e\.g\.?|example|placeholder)\W*\Z|例如\W*\Z", re.I)
-_NO_BOX = re.compile(r"\b(?:no|without) (?:\w+ ){0,2}(?:box|bbox)\b|\bformat is\W*\Z", re.IGNORECASE)
+_EXAMPLES = re.compile(
+    r"\b(?:for (?:example|instance)|e\.g\.?|example|placeholder)\W*\Z|例如\W*\Z", re.I
+)
+_NO_BOX = re.compile(
+    r"\b(?:no|without) (?:\w+ ){0,2}(?:box|bbox)\b|\bformat is\W*\Z", re.IGNORECASE
+)
 _HYPOTHETICAL = re.compile(r"\bif\b[^.!?\n]*\bwould\b", re.IGNORECASE)
 _CORRECTION = re.compile(
     r"\b(?:no,|rather|wait|correction|corrected|actually|sorry|revised|final(?:ly)?|i meant?)\b"

@@ -17,9 +17,7 @@ NAME = (
     r"|cent(?:er|re)[ _-]?[xy]|left|top|right|bottom|width|height|c[xy]|[xy]c|[xywh]"
 )
 _LOW = frozenset(("min", "minimum", "start", "left", "top", "tl", "topleft", "upperleft"))
-_HIGH = frozenset(
-    ("max", "maximum", "end", "right", "bottom", "br", "bottomright", "lowerright")
-)
+_HIGH = frozenset(("max", "maximum", "end", "right", "bottom", "br", "bottomright", "lowerright"))
 _ALONE = {"left": "xmin", "top": "ymin", "right": "xmax", "bottom": "ymax", "w": "width",
     "h": "height", "xc": "cx", "yc": "cy"}  # fmt: skip
 _CORNER = re.compile("(top|upper|bottom|lower)(left|right)")

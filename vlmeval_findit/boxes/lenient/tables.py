@@ -134,9 +134,7 @@ def _columns(line: str, sign: str) -> list[_Column]:
         name = re.sub(r"[${}\\]", "", cell.split("(")[0]).strip(_MARKS)
         is_number = _OF_NUMBER.fullmatch(name) is not None
         is_frame = "frame" in words_of(name) or (words_of(name)[:1] == ["image"])
-        columns.append(
-            _Column(name, is_number, key_says_box(name), is_frame, rank_of_label(name))
-        )
+        columns.append(_Column(name, is_number, key_says_box(name), is_frame, rank_of_label(name)))
     numbered = sum(column.is_number for column in columns)
     has_box = any(column.is_box for column in columns)
     # Prose has commas, too: a heading of a CSV file names numbers.

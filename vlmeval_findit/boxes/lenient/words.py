@@ -126,7 +126,11 @@ def rank_of_label(key: str) -> int | None:
     if not _NUMBERED.isdisjoint(words):
         return None
     # "coords_type" is no type of thing.
-    if len(words) > 1 and not words.isdisjoint(("type", "kind", "text", "mode")) and "object" not in words:
+    if (
+        len(words) > 1
+        and not words.isdisjoint(("type", "kind", "text", "mode"))
+        and "object" not in words
+    ):
         words -= {"type", "kind"}
     ranks = (rank for rank, names in enumerate(_LABELS) if not names.isdisjoint(words))
     return next(ranks, None)
