@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from vlmeval_findit.benchmarks.findit import FORMAT_FAILURES
 from vlmeval_findit.boxes import (
     Corners,
     ImageExtent,
@@ -26,7 +27,6 @@ from vlmeval_findit.boxes import (
     reader,
     reply_extent,
 )
-from vlmeval_findit.benchmarks.findit import FORMAT_FAILURES
 from vlmeval_findit.protocol import Reply, read_reply
 
 FIRST = Path(__file__).parent.parent / "tests/boxes/reply_corpus/first.jsonl"

@@ -160,30 +160,39 @@ def _stated(
 ) -> list[Says]:
     """Return for each box whether something says that it is one."""
     is_alone = is_whole_answer(text, [(box.start, box.end) for box in boxes])
-    of_points = fmt.numbers.match_rule is MatchRule.POINT_IN_OBJECT
     result: list[Says] = []
     end = 0
     for each in boxes:
-        before = text[end : each.start] if result else text[: each.start]
+        before = text[end : each.start]
         clause = clause_before(text, each.start, end)
-        said = what_says(clause, asked, each.in_brackets, of_points)
-        if each.is_converted:
-            said = Says.BOX
-        elif each.is_certain:
-            said = Says.NO_BOX if is_denied(clause) else Says.BOX
-        elif said is Says.NOTHING and is_alone:
-            said = Says.BOX
-        elif said is Says.NOTHING and result and not _has_words(before):
-            said = result[-1]  # One of a list
-        elif said is Says.NOTHING and fmt.frames > 1 and _is_frame_alone(clause):
-            said = Says.BOX
-        elif said is Says.NOTHING and _is_below_boxes(text, each.start):
-            said = Says.BOX
+        said = _what_is_said(each, clause, text, fmt, asked)
+        if said is Says.NOTHING:
+            if is_alone:
+                said = Says.BOX
+            elif result and not _has_words(before):
+                said = result[-1]  # One of a list
         if result and said is Says.BOX and is_corrected(before):
             result = [Says.NO_BOX] * len(result)
         result.append(said)
         end = each.end
     return result
+
+
+def _what_is_said(
+    each: BoxInText, clause: str, text: str, fmt: ReplyFormat, asked: Sequence[str]
+) -> Says:
+    """Return what syntax, names, the clause before it and the heading above say of numbers."""
+    if each.is_converted:
+        return Says.BOX
+    if each.is_certain:
+        return Says.NO_BOX if is_denied(clause) else Says.BOX
+    of_points = fmt.numbers.match_rule is MatchRule.POINT_IN_OBJECT
+    said = what_says(clause, asked, each.in_brackets, of_points)
+    if said is Says.NOTHING:
+        of_frame = fmt.frames > 1 and _is_frame_alone(clause)
+        if of_frame or _is_below_boxes(text, each.start):
+            return Says.BOX
+    return said
 
 
 def _is_frame_alone(clause: str) -> bool:
@@ -242,7 +251,7 @@ def _bare(text: str, row: Representation, labelled: bool) -> Iterator[BoxInText]
     ends = r"(?:[.;)!]*+[ \t]*+$|[.;!]\s|[(「」』。<>\"'])"
     behind = rf"(?:{_IN_LINE}{NUMBER})?(?![\w%])(?=[ \t\"'`*|]*+{ends})"
     yield from _matched(_run(row, f"{before}NUMBERS{behind}", _IN_LINE), text, row, False)
-    block = rf":[ \t]*+\n[ \t]*+-[ \t]++NUMBERS[ \t]*+(?:\n(?![ \t]*+-[ \t]++[-+\d.])|\Z)()"
+    block = r":[ \t]*+\n[ \t]*+-[ \t]++NUMBERS[ \t]*+(?:\n(?![ \t]*+-[ \t]++[-+\d.])|\Z)()"
     yield from _matched(_run(row, block, r"[ \t]*+\n[ \t]*+-[ \t]++"), text, row, False)
 
 

@@ -35,6 +35,7 @@ from .repaired_values import List, Object, Value, values_in
 from .words import (
     CONTAINERS,
     FRAMES,
+    RANK_OF_CLASSES,
     first_of,
     is_asked,
     is_numbered,
@@ -211,9 +212,9 @@ class BoxSearch:
         if self._needs_labels or not self._asked:
             return False
         for key, value in fields.items():
-            if not {"label", "class", "category"}.isdisjoint(words_of(key)):
-                if isinstance(value, str) and rank_of_label(key) is not None:
-                    return not is_same_thing(TAG.sub(" ", value), self._asked)
+            rank = rank_of_label(key)
+            if isinstance(value, str) and rank is not None and rank <= RANK_OF_CLASSES:
+                return not is_same_thing(TAG.sub(" ", value), self._asked)
         return False
 
     def _in_stated_frame(self, fields: Mapping[str, Value], context: Context) -> Context:
@@ -569,8 +570,8 @@ def _labels_under(key: str, value: Value) -> _Labels | None:
         return _Labels(labels, repairs | {Repair.STRUCTURE}, is_list=len(labels) > 1)
     if isinstance(value, Object):
         inner = {name: item for name, item in value.pairs if isinstance(item, str)}
-        labels = _stated_labels(inner, lambda name: False)
-        return labels and labels._replace(repairs=labels.repairs | {Repair.STRUCTURE})
+        stated = _stated_labels(inner, lambda name: False)
+        return stated and stated._replace(repairs=stated.repairs | {Repair.STRUCTURE})
     if value is None:
         return None
     label = str(value).strip()

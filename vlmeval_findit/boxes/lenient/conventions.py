@@ -98,7 +98,8 @@ def states_another_order(text: str, representation: Representation) -> bool:
 _NO_NUMBER_BEFORE = r"(?<![\d.])(?<!\d\s)(?<!\d-)"
 _UNIT_WORDS = {
     "percent": re.compile(
-        rf"{_NO_NUMBER_BEFORE}(?:%|\b(?:pct|per ?cent(?:age)?s?|prozent|pour ?cent|porcentajes?)\b|百分)",
+        rf"{_NO_NUMBER_BEFORE}(?:%|百分"
+        r"|\b(?:pct|per ?cent(?:age)?s?|prozent|pour ?cent|porcentajes?)\b)",
         re.IGNORECASE,
     ),
     "pixels": re.compile(
@@ -109,8 +110,9 @@ _UNIT_WORDS = {
     ),
     "fractions": re.compile(
         r"\bnormali[sz]ed?\b|(?<=_)normali[sz]ed?|\bnormalisiert|\bnorm\b|归一化|正規化"
-        r"|\brel(?:ative)?[ _](?=bbox|box)|\brelative\b(?=[\"']|[ _](?:coord|value|position|unit|to (?:the |its )?(?:image|picture"
-        r"|width|height|size|dimension)))|\bfractions?\b",
+        r"|\brel(?:ative)?[ _](?=bbox|box)|\bfractions?\b"
+        r"|\brelative\b(?=[\"']|[ _](?:coord|value|position|unit"
+        r"|to (?:the |its )?(?:image|picture|width|height|size|dimension)))",
         re.IGNORECASE,
     ),
     "thousandths": re.compile(r"\bthousandths?\b|\bper mille\b|‰|千分", re.IGNORECASE),

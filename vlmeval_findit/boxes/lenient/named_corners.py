@@ -44,7 +44,8 @@ _NEAR = 100  # Characters between a corner and its point, or between the points 
 _JOINING = frozenset(
     """
     a about and approximately are around as at be begins being bis bounding by coin coordinate
-    coordinates coords corner corners e ecke en esquina et canto angolo down end ending ends extending extends finally first from
+    coordinates coords corner corners e ecke en esquina et canto angolo down end ending ends
+    extending extends finally first from
     given goes going has in into is it its located of on opposite other point points position s
     second start starting starts the then this through till to und until up vertex while with x y
     """.split()

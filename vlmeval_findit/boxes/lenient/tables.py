@@ -14,8 +14,8 @@ from ..representation import Representation
 from .number_names import NAME, numbers_by_name
 from .words import key_says_box, rank_of_label, words_of
 
-_CELLS = {"|": re.compile(r"\|"), "&": re.compile(r"&"), ",": re.compile(r","), "\t": re.compile(r"\t"), ";": re.compile(r";"),
-    " ": re.compile(r"\s+")}  # fmt: skip
+# What separates cells, the likeliest first
+_CELLS = {sign: re.compile(re.escape(sign)) for sign in "|&,\t;"} | {" ": re.compile(r"\s+")}
 _MARKS = " \t\r$*`\"'{}"
 _OF_NUMBER = re.compile(rf"(?:{NAME})", re.IGNORECASE)
 _NUMBER = re.compile(r"[-+]?(?:\d++(?:\.\d*+)?|\.\d++)")

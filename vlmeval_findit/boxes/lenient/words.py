@@ -38,7 +38,8 @@ def plain(key: str) -> str:
 # Words that say that numbers are a box
 BOXES = frozenset(
     """
-    bounding box boxes bbox bboxes bbx bndbox boundingbox boundingboxes rect rects rectangle rectangles
+    bounding box boxes bbox bboxes bbx bndbox boundingbox boundingboxes rect rects rectangle
+    rectangles
     coordinate coordinates coord coords location locations position positions region regions det
     begrenzungsrahmen rahmen rechteck koordinaten boîte boite cadre rectangle coordonnées cuadro
     recuadro caja coordenadas caixa retângulo riquadro coordinate рамка рамки рамку рамке
@@ -105,6 +106,7 @@ _LABELS = tuple(
         "type kind",
     )
 )
+RANK_OF_CLASSES = 1  # Up to this rank a key can name nothing but what the object is
 _NUMBERED = frozenset(("id", "ids", "index", "idx", "number", "score", "scores", "confidence"))
 # Keys around lists of objects; none is a label
 CONTAINERS = frozenset(
