@@ -20,13 +20,14 @@ from .evidence import (
     clause_before,
     is_corrected,
     is_denied,
+    is_said_to_be_absent,
     is_whole_answer,
     what_says,
 )
 from .labels import FRAME, TAG, WITHIN, is_joining, label_within, labels_of_boxes
 from .location_tokens import boxes_in_tokens
 from .named_corners import boxes_of_points
-from .number_names import NAME, number_name, numbers_by_name
+from .number_names import NAME, number_name, numbers_by_name, requested_order
 from .punctuation import in_ascii
 from .records import Candidate, Repair, Repairs
 from .tables import Tables, tables_in
@@ -160,12 +161,13 @@ def _stated(
 ) -> list[Says]:
     """Return for each box whether something says that it is one."""
     is_alone = is_whole_answer(text, [(box.start, box.end) for box in boxes])
+    is_absent = fmt.frames == 1 and is_said_to_be_absent(text, asked)
     result: list[Says] = []
     end = 0
     for each in boxes:
         before = text[end : each.start]
         clause = clause_before(text, each.start, end)
-        said = _what_is_said(each, clause, text, fmt, asked)
+        said = _what_is_said(each, clause, text, fmt, asked, is_absent)
         if said is Says.NOTHING:
             if is_alone:
                 said = Says.BOX
@@ -179,11 +181,18 @@ def _stated(
 
 
 def _what_is_said(
-    each: BoxInText, clause: str, text: str, fmt: ReplyFormat, asked: Sequence[str]
+    each: BoxInText,
+    clause: str,
+    text: str,
+    fmt: ReplyFormat,
+    asked: Sequence[str],
+    is_absent: bool,
 ) -> Says:
     """Return what syntax, names, the clause before it and the heading above say of numbers."""
     if each.is_converted:
         return Says.BOX
+    if is_absent and not asked_label(clause, asked):
+        return Says.NO_BOX
     if each.is_certain:
         return Says.NO_BOX if is_denied(clause) else Says.BOX
     of_points = fmt.numbers.match_rule is MatchRule.POINT_IN_OBJECT
@@ -247,8 +256,8 @@ def _bare(text: str, row: Representation, labelled: bool) -> Iterator[BoxInText]
     begins = rf"^[ \t]*+{_BULLETS}"
     # A line of a CSV file
     words = r"|^[^\W\d][^\d\n,;:|]{0,60}+(?:,|(?<=[ \t]))"
-    before = rf"(?:[:=;|「]|\b(?:is|are|at)\b|[是为]|{begins}{words})[ \t\"'`*]*+"
-    ends = r"(?:[.;)!]*+[ \t]*+$|[.;!]\s|[(「」』。<>\"'])"
+    before = rf"(?:[:=;|「\]]|\b(?:is|are|at)\b|[是为]|{begins}{words})[ \t\"'`*]*+"
+    ends = r"(?:[.;)!]*+[ \t]*+$|[.;!]\s|[(\[「」』。<>\"'])"
     behind = rf"(?:{_IN_LINE}{NUMBER})?(?![\w%])(?=[ \t\"'`*|]*+{ends})"
     yield from _matched(_run(row, f"{before}NUMBERS{behind}", _IN_LINE), text, row, False)
     block = r":[ \t]*+\n[ \t]*+-[ \t]++NUMBERS[ \t]*+(?:\n(?![ \t]*+-[ \t]++[-+\d.])|\Z)()"
@@ -277,7 +286,7 @@ def _matched(
 # --- numbers by name ------------------------------------------------------------------------------
 
 # Names that need nothing between them and their number
-_CLEAR_NAME = r"[xy][ _-]?(?:min|max|[0-4])"
+_CLEAR_NAME = r"[xy][ _-]?(?:min|max|[0-4])|width|height"
 _FIELD = re.compile(
     rf"(?<![\w-])(?:(?P<name>{NAME})(?![\w-])(?:[ _](?:edge|side|border|boundary|coordinate))?"
     rf"[\"'`*)]{{0,3}}\s{{0,4}}(?:[:=>]|is\b(?: at\b)?|at\b|of\b)"
@@ -287,6 +296,12 @@ _FIELD = re.compile(
 )
 _CENTRE = re.compile(
     rf"\bcent(?:er|re)(?:\s(?:is|at|point|lies|of|it|the|located)){{0,4}}\s?[:=]?\s?"
+    rf"\({NUMBER}\s?,\s?{NUMBER}\)",
+    re.IGNORECASE,
+)
+# "It starts at (1, 2) with width 3 and height 4"
+_UPPER_LEFT = re.compile(
+    r"\b(?:starts?|begins|origin|(?:top|upper)[- ]left(?: corner)?)\b[^.\d()]{0,20}"
     rf"\({NUMBER}\s?,\s?{NUMBER}\)",
     re.IGNORECASE,
 )
@@ -314,7 +329,7 @@ class _Field(NamedTuple):
     number: str
 
 
-def _fields(text: str) -> list[_Field]:
+def _fields(text: str, has_sizes: bool) -> list[_Field]:
     """Return the numbers with names in a text, in order."""
     found: list[_Field] = []
     for match in _FIELD.finditer(text):
@@ -323,6 +338,10 @@ def _fields(text: str) -> list[_Field]:
     for match in _CENTRE.finditer(text):
         for name, number in zip(("cx", "cy"), match.groups(), strict=True):
             found.append(_Field(match.start(), match.end(), name, number))
+    if has_sizes:
+        for match in _UPPER_LEFT.finditer(text):
+            for name, number in zip("xy", match.groups(), strict=True):
+                found.append(_Field(match.start(), match.end(), name, number))
     for match in _NAMED_PAIR.finditer(text):
         for name, number in ((match[1], match[3]), (match[2], match[4])):
             found.append(_Field(match.start(), match.end(), name.lower(), number))
@@ -340,7 +359,7 @@ def _by_name(text: str, row: Representation) -> Iterator[BoxInText]:
     """Yield boxes whose numbers the text names, as in ``x_min: 100, y_min = 200, …``."""
     text = _POINT_TAG.sub(lambda tag: " " * len(tag[0]), text)
     group: list[_Field] = []
-    for field in _fields(text):
+    for field in _fields(text, has_sizes="width" in requested_order(row)):
         is_repeated = any(field.name == each.name for each in group)
         if group and (is_repeated or field.start - group[-1].end > _BETWEEN_FIELDS):
             yield from _of_fields(group, row)
@@ -448,7 +467,8 @@ def _labels(
     for each, words, label in zip(boxes, before, labels_of_boxes(before, tail), strict=True):
         label = each.box.label or label or label_within(text[each.start : each.end])
         if not is_asked(label, asked):
-            label = asked_label(clause_before(words, len(words)), asked) or label
+            clause = clause_before(words, len(words))
+            label = asked_label(clause, asked) or asked_label(label, asked) or label
         if asked and not is_asked(label, asked) and _names_several(label, asked):
             label = ""
         labels.append(label)
@@ -464,7 +484,9 @@ def _is_line_of_label(each: BoxInText, words: str, label: str, asked: Sequence[s
     """Return whether a label and numbers are the requested form of a line, in other brackets."""
     if asked and not is_asked(label, asked):
         return False
-    return each.in_brackets or bool(re.search(r"[,:|=\t]\s*\Z|^\s*\Z", words[-80:].rstrip(" *`")))
+    line = words.rsplit("\n", 1)[-1].strip(" *`-")
+    is_alone = bool(asked) and is_asked(line, asked)
+    return each.in_brackets or is_alone or line[-1:] in ("", *",:|=\t")
 
 
 def _has_words(text: str) -> bool:

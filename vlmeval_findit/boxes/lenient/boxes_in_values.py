@@ -413,7 +413,8 @@ class BoxSearch:
         return self._numbers_in_pairs(items)
 
     def _numbers_in_string(self, value: str) -> _Numbers | None:
-        match = _IN_QUOTES.fullmatch(TAG.sub(" ", in_ascii(value)).strip())
+        joined = _BETWEEN_PAIRS.sub(",", TAG.sub(" ", in_ascii(value)).strip())
+        match = _IN_QUOTES.fullmatch(joined)
         numbers = _SEPARATOR.split(match[1]) if match else []
         if len(numbers) != self._row.width or not _are_numbers(numbers):
             return None
@@ -479,7 +480,8 @@ def _point(value: Value, y_first: bool) -> tuple[float, float] | None:
 
 _SEPARATOR = re.compile(r"\s*+,\s*+|\s++")
 _IN_QUOTES = re.compile(r"[\[(]?\s*+([-+.\deE]++(?:[\s,]++[-+.\deE]++)*+)\s*+[\])]?")
-_DIGITS = re.compile(r"(?:frame|image|img)?[\s_#<]*+(\d{1,9})[\s>]*+", re.IGNORECASE)
+_BETWEEN_PAIRS = re.compile(r"[\])]\s*+,?\s*+[\[(]")  # [1, 2][3, 4]
+_DIGITS = re.compile(r"(?:frame|image|img)?[\s_#<-]*+(\d{1,9})(?:\.\w{3,4})?[\s>]*+", re.IGNORECASE)
 
 
 def _are_numbers(values: Sequence[object]) -> bool:
@@ -640,7 +642,10 @@ def _is_list_of_labels(key: str, value: List | Object) -> bool:
 
 
 # Keys of corners, inside what is said to be a box
-_ENDS = {"min": "left top", "start": "left top", "max": "right bottom", "end": "right bottom"}
+_ENDS = {
+    **dict.fromkeys(("min", "start", "tl", "lt", "ul"), "left top"),
+    **dict.fromkeys(("max", "end", "br", "rb", "lr"), "right bottom"),
+}
 _FOUND = frozenset(("found", "exists", "exist", "present", "visible", "detected"))
 
 

@@ -99,17 +99,19 @@ _NO_NUMBER_BEFORE = r"(?<![\d.])(?<!\d\s)(?<!\d-)"
 _UNIT_WORDS = {
     "percent": re.compile(
         rf"{_NO_NUMBER_BEFORE}(?:%|百分"
-        r"|\b(?:pct|per ?cent(?:age)?s?|prozent|pour ?cent|porcentajes?)\b)",
+        r"|\b(?:pct|per ?cent(?:age)?s?|prozent|pour ?cent(?:age)?s?|porcentajes?"
+        r"|por ciento|percentuali?)\b|процент|パーセント|퍼센트)",
         re.IGNORECASE,
     ),
     "pixels": re.compile(
         rf"{_NO_NUMBER_BEFORE}(?:\b(?:pixels|px|pixel(?=[ _-](?:coord|value|space|position|unit)))"
-        r"(?:\b|_)|(?<=_)(?:px|pixels?)\b|像素|ピクセル|픽셀|пиксел|píxeles)"
+        r"(?:\b|_)|(?<=_)(?:px|pixels?)\b|像素|ピクセル|픽셀|пиксел|píxeles|\bpixeln\b)"
         r"|\babsolute[ _](?:coord|pixel|value|position)|[\"'_]abs(?:olute)?[\"'_]?(?![a-z])",
         re.IGNORECASE,
     ),
     "fractions": re.compile(
-        r"\bnormali[sz]ed?\b|(?<=_)normali[sz]ed?|\bnormalisiert|\bnorm\b|归一化|正規化"
+        r"\bnormali[sz]ed?\b|(?<=_)normali[sz]ed?|\bnormalisiert|\bnormalis[ée]|\bnormalizad|\bnorm\b|归一化|正規化|정규화"
+        r"|нормализ"
         r"|\brel(?:ative)?[ _](?=bbox|box)|\bfractions?\b"
         r"|\brelative\b(?=[\"']|[ _](?:coord|value|position|unit"
         r"|to (?:the |its )?(?:image|picture|width|height|size|dimension)))",
@@ -129,7 +131,16 @@ _RANGES = {"1000": "thousandths", "999": "thousandths", "100": "percent", "1": "
     "1.0": "fractions", "1024": "1024ths"}  # fmt: skip
 _OF_RANGE = re.compile(r"normali[sz]|scale|range|grid|between|coordinate", re.IGNORECASE)
 _SIZE = re.compile(r"(?<![\w.])(\d{2,5})\s?[x×]\s?(\d{2,5})(?![\w.])")
-_OF_SIZE = re.compile(r"measured|version|resized|scaled|grid|based on|relative", re.IGNORECASE)
+_OF_SIZE = re.compile(
+    r"measured|version|resized|scaled|grid|based on|relative|coordinate", re.IGNORECASE
+)
+_PICTURE = r"(?:image|picture|photo|screenshot)"
+_SIZE_OF_IMAGE_IN_WORDS = re.compile(
+    rf"(?<![\w.])(\d{{3,5}})\s?(?:[x×]|by)\s?(\d{{3,5}})(?:[ -]pixels?)?[ -]{_PICTURE}\b"
+    rf"|\b{_PICTURE}(?: size)?(?: is| of|:|,)? (?:size |about )?"
+    r"\(?(\d{3,5})\s?(?:[x×]|by)\s?(\d{3,5})(?![\w.])",
+    re.IGNORECASE,
+)
 _SIZE_OF_PICTURE = re.compile(r"<size of the picture: (\d{1,6}) (\d{1,6})>")
 _AROUND = 60  # Characters around a size or range that say what it is
 
@@ -164,6 +175,9 @@ def units_in(text: str) -> Iterator[Unit]:
     for match in _SIZE.finditer(text):
         if _OF_SIZE.search(text, max(0, match.start() - _AROUND), match.end() + _AROUND):
             yield int(match[1]), int(match[2])
+    for match in _SIZE_OF_IMAGE_IN_WORDS.finditer(text):
+        width, height = filter(None, match.groups())
+        yield "picture", int(width), int(height)
     for match in _SIZE_OF_PICTURE.finditer(text):
         yield "picture", int(match[1]), int(match[2])
 
@@ -216,7 +230,7 @@ _BEHIND_NUMBERS = {
     "pixels": re.compile(r"(?<=\d)[ ]?(?:px|pixels?|像素)(?![^\W_])", re.IGNORECASE),
     "percent": re.compile(r"(?<=\d)[ ]?(?:%|percent\b)", re.IGNORECASE),
 }
-_ABOUT = re.compile(r"[~≈±](?=\s?[\d.])")
+_ABOUT = re.compile(r"[~≈](?=\s?[\d.])")
 
 
 def without_own_units(text: str, extent: ImageExtent | None) -> str:

@@ -43,15 +43,31 @@ _ANSWERS = frozenset(
     corrected revised updated
     """.split()
 )
+_HERE_IT_IS = re.compile(r"\b(?:here (?:it is|they are)|as follows)\W*\Z", re.IGNORECASE)
+_OPENING = " ([{`*\"'「"
 _JOINING = frozenset("a and or the to from is are it so thus therefore json text python".split())
 # A place among the arguments of a method, as cv2.rectangle(image, (1, 2)
-_IN_CALL = re.compile(r"\b[a-z]\w*\.\w+\((?:[^()=]*,\s*)?\Z")
+_IN_CALL = re.compile(
+    r"\b[a-z]\w*\.(?:rectangle|crop|line|polygon|resize|draw\w*)\([(\[]*\Z"
+    r"|\b[a-z]\w*\.\w+\([^()=]*,\s*[(\[]*\Z"
+)
 _DENIALS = frozenset("not nicht isn aren wasn no pas 不是".split())
 _EXAMPLES = re.compile(
     r"\b(?:for (?:example|instance)|e\.g\.?|example|placeholder)\W*\Z|例如\W*\Z", re.I
 )
+_VALUES = (
+    r"(?:scores?|confidences?|probabilit\w+|ids?|areas?|sizes?|colou?rs?|dimensions?|widths?"
+    r"|heights?|counts?|weights?|ious?|indices|numbers?)"
+)
+# Values of boxes: "the scores of the boxes are", "box ids:"
+_OF_VALUES = re.compile(
+    rf"\b{_VALUES}(?:\s(?:of|for)\s[^\d,:;(]{{1,60}})?\s?(?:is|are|were)?\s?[:=]?\s?\Z",
+    re.IGNORECASE,
+)
 _NO_BOX = re.compile(
-    r"\b(?:no|without) (?:\w+ ){0,2}(?:box|bbox)\b|\bformat is\W*\Z", re.IGNORECASE
+    r"\b(?:no|without) (?:\w+ ){0,2}(?:box|bbox)\b|\bformat is\W*\Z"
+    r"|\b(?:gps|latitude|longitude|lat|long)\b",
+    re.IGNORECASE,
 )
 _HYPOTHETICAL = re.compile(r"\bif\b[^.!?\n]*\bwould\b", re.IGNORECASE)
 _CORRECTION = re.compile(
@@ -105,16 +121,21 @@ def what_says(
         return Says.NOTHING
     if is_denied(clause) or _OF_IMAGE.search(clause):
         return Says.NO_BOX
+    if _IN_CALL.search(clause):
+        return Says.NO_BOX
+    clause = clause.rstrip(_OPENING)
     tag = _TAG.search(clause)
     if tag is not None and not tag[0].startswith("</"):
         return _of_tag(tag[0], of_points)
-    if _IN_CALL.search(clause):
+    if _OF_VALUES.search(clause):
         return Says.NO_BOX
     if of_points and not POINTS.isdisjoint(words):
         return Says.BOX
     if says_box(clause) or names_a_box(clause, of_points):
         return Says.BOX
     if words[-1] in _PLACES or _ENDS_WITH_PLACE.search(clause):
+        return Says.BOX
+    if in_brackets and _HERE_IT_IS.search(clause):
         return Says.BOX
     is_set_off = in_brackets or clause.rstrip()[-1:] in ",:|=;"
     if is_set_off and ends_with_label(words, asked):
@@ -153,6 +174,24 @@ def is_denied(clause: str) -> bool:
     )
 
 
+def is_said_to_be_absent(text: str, asked: Sequence[str]) -> bool:
+    """Return whether a text says that the only thing asked for is not there.
+
+    >>> is_said_to_be_absent("There is no dog, only a cat at (1, 2)", ["dog"])
+    True
+    """
+    if len(asked) != 1:
+        return False
+    name = r"\W+".join(map(re.escape, words_of(asked[0])))
+    return bool(name) and re.search(rf"{_NONE}\W+{name}\b", text, re.IGNORECASE) is not None
+
+
+_NONE = (
+    r"\b(?:no|not see|not find|cannot see|cannot find|can't see|can't find|don't see|couldn't find"
+    r"|isn't|without)(?:\W+(?:a|an|any|the|clear|visible))?"
+)
+
+
 def is_corrected(between: str) -> bool:
     """Return whether words between two boxes say that the second replaces the first.
 
@@ -180,7 +219,7 @@ def ends_with_label(words: Sequence[str], asked: Iterable[str]) -> bool:
 _BEFORE_LABELS = frozenset(
     """
     a an the this that and also one two three four five six several object label class target
-    there is are i can see found here following visible
+    there is are i can see found here following visible detected
     """.split()
 )
 _NO_WORDS = re.compile(

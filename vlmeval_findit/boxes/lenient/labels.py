@@ -12,11 +12,11 @@ WITHIN = 200  # Characters before or behind a box that are searched for its labe
 # Of grounding models: <ref>, </box>, <|ref|>, <|/det|>, <|object_ref_start|>, <OD>, <seg012>
 TAG = re.compile(r"<[|/]{0,2}[A-Za-z][\w-]{0,30}(?:\s[^<>]{0,200}+)?+[|/]{0,2}>")
 _NAMED_BY_TAG = re.compile(
-    r"<\|?(?:ref|p|phrase|object_ref_start|obj|label|class|name)\|?>([^<>]{1,200})<"
+    r"<\|?(?:ref|p|phrase|object_ref_start|obj|label|class|category|name)\|?>([^<>]{1,200})<"
 )
 # <point_box mention="dog">, <box label="dog" …>, <class_Title>
 _NAMED_BY_ATTRIBUTE = re.compile(
-    r"<\w[\w-]{0,30}\s(?:[^<>]{0,200}?\s)??(?:mention|alt|label)\s?=\s?\"([^\"<>]{1,200})\""
+    r"<\w[\w-]{0,30}\s(?:[^<>]{0,200}?\s)??(?:data-)?(?:mention|alt|label)\s?=\s?\"([^\"<>]{1,200})\""
     r"|<class_([\w ]{1,100})>"
 )
 _NAMED_BY_KEY = re.compile(

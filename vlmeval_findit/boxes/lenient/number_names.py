@@ -13,13 +13,29 @@ NAME = (
     r"(?:top|upper|bottom|lower)[ _-]?(?:left|right)[ _-]?[xy]"
     r"|[xy][ _-]?(?:minimum|maximum|min|max|start|end|cent(?:er|re)|left|right|top|bottom|tl|br"
     r"|[0-4])"
-    r"|(?:minimum|maximum|min|max|start|end|left|right|top|bottom)[ _-]?[xy]"
+    r"|(?:minimum|maximum|min|max|start|end|left|right|top|bottom|ul|lr|tl|br)[ _-]?[xy]"
     r"|cent(?:er|re)[ _-]?[xy]|left|top|right|bottom|width|height|c[xy]|[xy]c|[xywh]"
+    r"|breite|höhe|largeur|hauteur|ancho|alto|altura|largura|larghezza|altezza|ширина|высота"
+    r"|宽度?|高度?|幅|高さ|너비|높이|左|上|右|下"
 )
-_LOW = frozenset(("min", "minimum", "start", "left", "top", "tl", "topleft", "upperleft"))
-_HIGH = frozenset(("max", "maximum", "end", "right", "bottom", "br", "bottomright", "lowerright"))
-_ALONE = {"left": "xmin", "top": "ymin", "right": "xmax", "bottom": "ymax", "w": "width",
-    "h": "height", "xc": "cx", "yc": "cy"}  # fmt: skip
+_LOW = frozenset(("min", "minimum", "start", "left", "top", "tl", "ul", "topleft", "upperleft"))
+_HIGH = frozenset(
+    ("max", "maximum", "end", "right", "bottom", "br", "lr", "bottomright", "lowerright")
+)
+_ALONE = {
+    **dict.fromkeys(("left", "左"), "xmin"),
+    **dict.fromkeys(("top", "上"), "ymin"),
+    **dict.fromkeys(("right", "右"), "xmax"),
+    **dict.fromkeys(("bottom", "下"), "ymax"),
+    **dict.fromkeys(
+        "w breite largeur ancho largura larghezza ширина 宽 宽度 幅 너비".split(), "width"
+    ),
+    **dict.fromkeys(
+        "h höhe hauteur alto altura altezza высота 高 高度 高さ 높이".split(), "height"
+    ),
+    "xc": "cx",
+    "yc": "cy",
+}
 _CORNER = re.compile("(top|upper|bottom|lower)(left|right)")
 # "xywh", "ltrb", "x1y1x2y2": names written as one word; an "n" behind them is for fractions
 PART_OF_JOINED = r"(?:xmin|ymin|xmax|ymax|cx|cy|xc|yc|[xy][0-4]?|[whltrb])"

@@ -40,21 +40,25 @@ BOXES = frozenset(
     """
     bounding box boxes bbox bboxes bbx bndbox boundingbox boundingboxes rect rects rectangle
     rectangles
-    coordinate coordinates coord coords location locations position positions region regions det
+    coordinate coordinates coord coords location locations loc position positions region regions det
     begrenzungsrahmen rahmen rechteck koordinaten boîte boite cadre rectangle coordonnées cuadro
     recuadro caja coordenadas caixa retângulo riquadro coordinate рамка рамки рамку рамке
-    координаты مربع إحداثيات
+    прямоугольник координаты مربع المربع إحداثيات إطار begrenzingsvak kader ramka prostokąt
+    współrzędne kutu kutusu koordinatları hộp khung kotak begränsningsruta ruta aabb bb hbb roi
+    bounds bound
     """.split()
 )
 # The same in scripts without blanks between words
 _BOXES_IN_SIGNS = re.compile(
-    "边界框|检测框|矩形框?|包围框|邊界框|坐标|座標|位置|バウンディングボックス|矩形|경계|상자|박스|좌표"
+    "边界框|边框|方框|检测框|矩形框?|包围框|邊界框|坐标|座標|位置|バウンディング|境界|矩形|경계|상자|박스|좌표|बॉक्स"
 )
 # With one of these, a key or tag is of another thing than the object that was asked about
 _OF_OTHERS = frozenset(
     """
     image img picture photo canvas screen page crop cropped previous prev old former earlier 3d
     rejected anchor reference padding margin start end
+    confidence confidences score scores prob probs id ids color colors colour colours count counts
+    area areas size sizes format mode iou ious
     """.split()
 )
 POINTS = frozenset("point points click xy keypoint".split())
