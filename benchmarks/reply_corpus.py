@@ -97,9 +97,10 @@ def _entry(row: dict[str, Any]) -> Entry:
     first_frame = 1 if frames and min(frames) else 0
     states: list[StatedBox] = []
     for box in row["states"]:
-        corners = tuple(map(float, box["box"]))
-        if len(corners) == form.numbers.width:
-            corners = form.numbers.to_corners(corners)
+        numbers = [float(number) for number in box["box"]]
+        if len(numbers) != form.numbers.width:
+            numbers = [*form.numbers.from_corners((numbers[0], numbers[1], numbers[2], numbers[3]))]
+        corners = form.numbers.to_corners(numbers)
         label = (box["label"] or "").lower()
         states.append(StatedBox(corners, label, box.get("frame", 0) - first_frame))
     extent = reply_extent(Space(row["space"]), *row["image"])

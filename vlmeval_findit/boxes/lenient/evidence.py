@@ -126,7 +126,7 @@ def what_says(
     clause = clause.rstrip(_OPENING)
     tag = _TAG.search(clause)
     if tag is not None and not tag[0].startswith("</"):
-        return _of_tag(tag[0], of_points)
+        return _of_tag(tag[0], asked, of_points)
     if _OF_VALUES.search(clause):
         return Says.NO_BOX
     if of_points and not POINTS.isdisjoint(words):
@@ -145,14 +145,14 @@ def what_says(
     return Says.NOTHING
 
 
-def _of_tag(tag: str, of_points: bool) -> Says:
+def _of_tag(tag: str, asked: Sequence[str], of_points: bool) -> Says:
     name = _TAG_NAME.search(tag)
     words = words_of(name[0]) if name else []
     if of_points and not POINTS.isdisjoint(words):
         return Says.BOX
     if is_of_others(" ".join(words)) and "box" not in words:
         return Says.NO_BOX
-    if says_box(tag):
+    if says_box(tag) or ends_with_label(words, asked):
         return Says.BOX
     is_neutral = name is not None and name[0].lower() in _NEUTRAL_TAGS
     return Says.NOTHING if is_neutral else Says.NO_BOX
