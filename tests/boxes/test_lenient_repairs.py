@@ -175,6 +175,9 @@ LOOPED = [
     "top-left ", "(1, 2) ", "top-left (1, 2) ", "x1: 1 ", "x1=1, y1=2, x2=3, y2=4 ", "<loc0001>",
     "<ref>", "<ref>dog</ref><box>[[1,2,3,4]]</box>", "dog: ", "bbox: 1, 2, 3, 4\n", "1_", "is ",
     "：", "“", "“a”：", "dog (1,2,3,4) ", "| 1 ", "image ", "a. ", "a, ", "[1,2,3,4,0.5] ", "\n",
+    "| a | x1 | y1 |\n", "a,x1,y1,x2,y2\n", "<12>", "<x_0.1><y_0.2>", '<points coords="1 1 2 3',
+    "x: 1 → 2, ", "x, y, w, h, ", "(x1, y1) = (1, 2) ", "0,25; ", "array([", "scores of the ",
+    '{"columns": ["x"], ', "&quot;", "if ", "640x480 image ", "no dog ", "</box>", "starts at (",
     "corner of the ", "label: dog\n", "the ", "[1,2],", '"label": "', "{{1,", "x: [1, 2] ",
 ]  # fmt: skip
 LOOPS: dict[str, Callable[[int], str]] = {

@@ -163,7 +163,7 @@ def test_another_number_changes_that_number_alone(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", [name for name in LENIENT if name not in DECIDED])
-def test_a_cut_reply_has_no_box_that_the_whole_has_not(name: str) -> None:
+def test_a_cut_reply_has_no_other_box(name: str) -> None:
     entry = ANSWERS[name]
     whole = {*reading_of(entry).boxes}
     for cut in range(0, len(entry.reply), 7):

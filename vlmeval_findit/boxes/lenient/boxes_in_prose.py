@@ -235,7 +235,7 @@ def _bracketed(text: str, row: Representation, output: str) -> Iterator[BoxInTex
     pattern = _run(row, rf"[\[({{>;]\s*+NUMBERS(?:{BETWEEN}{NUMBER})?\s*+(?=[\])}}<;])", BETWEEN)
     for box in _matched(pattern, text, row, in_brackets=True):
         # The syntax that a text format asks for
-        is_certain = output == "text" and text[: box.start].rstrip()[-1:] == "["
+        is_certain = output == "text" and text[max(0, box.start - 9) : box.start].rstrip()[-1:] == "["
         yield box._replace(is_certain=is_certain)
 
 

@@ -113,7 +113,7 @@ def what_says(
 
     >>> what_says("The dog is located at "), what_says("Its bounding box is not ")
     (<Says.BOX: 'a box'>, <Says.NO_BOX: 'another thing, an example, or a box that is denied'>)
-    >>> what_says("The colour is "), what_says("dog: ", ["dog"])
+    >>> what_says("The display shows "), what_says("dog: ", ["dog"])
     (<Says.NOTHING: 'nothing'>, <Says.BOX: 'a box'>)
     """
     words = words_of(clause)
