@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import pairwise
 from typing import NamedTuple
 
 from ..representation import MatchRule, ReplyFormat, Representation
@@ -27,7 +26,7 @@ from .evidence import (
 from .labels import FRAME, TAG, WITHIN, is_joining, label_within, labels_of_boxes
 from .location_tokens import boxes_in_tokens
 from .named_corners import boxes_of_points
-from .number_names import NAME, number_name, numbers_by_name, requested_order
+from .named_numbers import NUMBER, boxes_by_name, boxes_of_ranges
 from .punctuation import in_ascii
 from .records import Candidate, Repair, Repairs
 from .tables import Tables, tables_in
@@ -35,12 +34,7 @@ from .words import asked_label, is_asked, says_box, words_of
 
 _PROSE: Repairs = frozenset({Repair.PROSE})
 
-NUMBER = r"([-+]?(?:\d++(?:\.\d*+)?|\.\d++)(?:[eE][-+]?\d++)?)"
 BETWEEN = r"(?:\s*+[,;]\s*+|\s++)"
-# Behind a number: a unit, which is another space, or the rest of a word
-UNIT = r"(?![\w%°]|\s?(?:px\b|pixels?\b|percent\b|[cm]m\b|%|像素))"
-
-
 # 0,25; 0,30; 0,50; 0,65
 _DECIMAL_COMMAS = re.compile(r"(?<![\d,.])\d{1,6},\d{1,6}(?:\s?;\s?\d{1,6},\d{1,6}){3}(?![\d,])")
 _DIGIT = re.compile(r"\d")
@@ -57,7 +51,6 @@ class BoxInText(NamedTuple):
     in_brackets: bool = True
     in_order: bool = False  # Its numbers are in the format's order, as nothing names them
     is_converted: bool = False  # Its syntax fixes the unit, whatever the words say
-    frames: tuple[int, ...] = ()
 
 
 def boxes_in_prose(
@@ -108,8 +101,8 @@ def _boxes_in(text: str, fmt: ReplyFormat, extent: ImageExtent | None) -> Iterat
     if extent is not None:
         for start, end, box in boxes_in_tokens(text, fmt, extent):
             yield BoxInText(start, end, box, is_converted=True)
-    yield from _by_name(text, row)
-    yield from _of_ranges(text, row)
+    for start, end, numbers in (*boxes_by_name(text, row), *boxes_of_ranges(text, row)):
+        yield BoxInText(start, end, Candidate("", None, numbers, _PROSE))
     yield from _bracketed(text, row, fmt.output)
     yield from _in_tokens_without_unit(text, row)
     yield from _bare(text, row, fmt.multilabel)
@@ -235,7 +228,9 @@ def _bracketed(text: str, row: Representation, output: str) -> Iterator[BoxInTex
     pattern = _run(row, rf"[\[({{>;]\s*+NUMBERS(?:{BETWEEN}{NUMBER})?\s*+(?=[\])}}<;])", BETWEEN)
     for box in _matched(pattern, text, row, in_brackets=True):
         # The syntax that a text format asks for
-        is_certain = output == "text" and text[max(0, box.start - 9) : box.start].rstrip()[-1:] == "["
+        is_certain = (
+            output == "text" and text[max(0, box.start - 9) : box.start].rstrip()[-1:] == "["
+        )
         yield box._replace(is_certain=is_certain)
 
 
@@ -281,134 +276,6 @@ def _matched(
             repairs = _PROSE | {Repair.CONFIDENCE}
         box = Candidate("", None, tuple(numbers), repairs)
         yield BoxInText(match.start(1), match.end(), box, False, in_brackets, in_order=True)
-
-
-# --- numbers by name ------------------------------------------------------------------------------
-
-# Names that need nothing between them and their number
-_CLEAR_NAME = r"[xy][ _-]?(?:min|max|[0-4])|width|height"
-_FIELD = re.compile(
-    rf"(?<![\w-])(?:(?P<name>{NAME})(?![\w-])(?:[ _](?:edge|side|border|boundary|coordinate))?"
-    rf"[\"'`*)]{{0,3}}\s{{0,4}}(?:[:=>]|is\b(?: at\b)?|at\b|of\b)"
-    rf"|(?P<clear>{_CLEAR_NAME}))"
-    rf"[ \t\"'`*]{{0,4}}{NUMBER}{UNIT}",
-    re.IGNORECASE,
-)
-_CENTRE = re.compile(
-    rf"\bcent(?:er|re)(?:\s(?:is|at|point|lies|of|it|the|located)){{0,4}}\s?[:=]?\s?"
-    rf"\({NUMBER}\s?,\s?{NUMBER}\)",
-    re.IGNORECASE,
-)
-# "It starts at (1, 2) with width 3 and height 4"
-_UPPER_LEFT = re.compile(
-    r"\b(?:starts?|begins|origin|(?:top|upper)[- ]left(?: corner)?)\b[^.\d()]{0,20}"
-    rf"\({NUMBER}\s?,\s?{NUMBER}\)",
-    re.IGNORECASE,
-)
-# (x1, y1) = (1, 2)
-_NAMED_PAIR = re.compile(
-    rf"\(\s?({NAME})\s?,\s?({NAME})\s?\)\s?=\s?\(\s?{NUMBER}\s?,\s?{NUMBER}\s?\)", re.IGNORECASE
-)
-# x1, y1, x2, y2 = 1, 2, 3, 4
-_ASSIGNED = re.compile(
-    rf"(?P<names>(?<![\w-])(?:{NAME})(?:\s?,\s?\\?(?:{NAME})){{1,7}})[)\]$ ]{{0,3}}=[($\[ ]{{0,3}}"
-    r"(?P<numbers>[-+.\d]++(?:\s?,\s?[-+.\d]++){1,7})(?!\s?,|[\w%])",
-    re.IGNORECASE,
-)
-# Sizes of the image are none of a box; coordinates of points are in another tag.
-_OF_IMAGE = re.compile(r"(?:image|picture|photo|original|canvas|screen|svg)\b[^.\n]{0,30}\Z", re.I)
-_SIZES = ("width", "height")
-_POINT_TAG = re.compile(r"<points?\b[^<>]*+>", re.IGNORECASE)
-_BETWEEN_FIELDS = 80  # Characters between two numbers of a box
-
-
-class _Field(NamedTuple):
-    start: int
-    end: int
-    name: str
-    number: str
-
-
-def _fields(text: str, has_sizes: bool) -> list[_Field]:
-    """Return the numbers with names in a text, in order."""
-    found: list[_Field] = []
-    for match in _FIELD.finditer(text):
-        name = (match["name"] or match["clear"]).lower()
-        found.append(_Field(match.start(), match.end(), name, match[3]))
-    for match in _CENTRE.finditer(text):
-        for name, number in zip(("cx", "cy"), match.groups(), strict=True):
-            found.append(_Field(match.start(), match.end(), name, number))
-    if has_sizes:
-        for match in _UPPER_LEFT.finditer(text):
-            for name, number in zip("xy", match.groups(), strict=True):
-                found.append(_Field(match.start(), match.end(), name, number))
-    for match in _NAMED_PAIR.finditer(text):
-        for name, number in ((match[1], match[3]), (match[2], match[4])):
-            found.append(_Field(match.start(), match.end(), name.lower(), number))
-    fields: list[_Field] = []
-    for field in sorted(found):
-        if number_name(field.name) in _SIZES:
-            is_far = not fields or field.start - fields[-1].end > _BETWEEN_FIELDS
-            if is_far or _OF_IMAGE.search(text, max(0, field.start - 45), field.start):
-                continue
-        fields.append(field)
-    return fields
-
-
-def _by_name(text: str, row: Representation) -> Iterator[BoxInText]:
-    """Yield boxes whose numbers the text names, as in ``x_min: 100, y_min = 200, …``."""
-    text = _POINT_TAG.sub(lambda tag: " " * len(tag[0]), text)
-    group: list[_Field] = []
-    for field in _fields(text, has_sizes="width" in requested_order(row)):
-        is_repeated = any(field.name == each.name for each in group)
-        if group and (is_repeated or field.start - group[-1].end > _BETWEEN_FIELDS):
-            yield from _of_fields(group, row)
-            group = []
-        group.append(field)
-    yield from _of_fields(group, row)
-    for match in _ASSIGNED.finditer(text):
-        names = re.split(r"\s?,\s?\\?", match["names"])
-        numbers = re.split(r"\s?,\s?", match["numbers"])
-        if len(names) == len(numbers) == len(set(names)):
-            fields = [
-                _Field(match.start(), match.end(), name, number)
-                for name, number in zip(names, numbers, strict=True)
-            ]
-            yield from _of_fields(fields, row)
-
-
-def _of_fields(fields: Sequence[_Field], row: Representation) -> Iterator[BoxInText]:
-    if not fields:
-        return
-    numbers = numbers_by_name({field.name: field.number for field in fields}, row)
-    if numbers is not None:
-        box = Candidate("", None, tuple(numbers), _PROSE)
-        yield BoxInText(fields[0].start, max(field.end for field in fields), box)
-
-
-_RANGE = re.compile(
-    rf"(?<![\w-])(?P<axis>[xy])\s?[:=]\s?{NUMBER}\s?(?:→|->|–|—|-|to\b|and\b|until\b|bis\b)\s?"
-    rf"(?:[xy]\s?[:=]\s?)?{NUMBER}{UNIT}",
-    re.IGNORECASE,
-)
-
-
-def _of_ranges(text: str, row: Representation) -> Iterator[BoxInText]:
-    """Yield boxes that are stated as a range of x and one of y, beside each other."""
-    for first, second in pairwise(_RANGE.finditer(text)):
-        if second.start() - first.end() > _BETWEEN_FIELDS:
-            continue
-        if {first["axis"].lower(), second["axis"].lower()} != {"x", "y"}:
-            continue
-        fields: dict[str, object] = {}
-        for match in (first, second):
-            axis = match["axis"].lower()
-            fields[f"{axis}min"] = match[2]
-            fields[f"{axis}max"] = match[3]
-        numbers = numbers_by_name(fields, row)
-        if numbers is not None:
-            box = Candidate("", None, tuple(numbers), _PROSE)
-            yield BoxInText(first.start(), second.end(), box)
 
 
 # --- frames and labels ----------------------------------------------------------------------------

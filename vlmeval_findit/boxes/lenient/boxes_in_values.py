@@ -6,7 +6,7 @@ Numbers are in the format's order; boxes that name another order are left alone.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ..reading import as_index
@@ -20,15 +20,14 @@ from ..representation import (
 )
 from ..spaces import ImageExtent
 from .conventions import (
-    orders_in,
-    size_of_picture,
     states_another_order,
     states_another_unit,
-    units_in,
 )
 from .labels import TAG, without_tags
+from .labels_in_values import Labels, is_marked, stated_labels
 from .named_corners import box_of_corners, corner_of
 from .number_names import numbers_by_name
+from .objects import IS_VALUE, has_objects, is_absent, records_of, rows_of_columns, with_ends
 from .punctuation import in_ascii
 from .records import NO_REPAIRS, Candidate, Repair, Repairs
 from .repaired_values import List, Object, Value, values_in
@@ -38,7 +37,6 @@ from .words import (
     RANK_OF_CLASSES,
     first_of,
     is_asked,
-    is_numbered,
     is_of_others,
     is_same_thing,
     key_says_box,
@@ -147,7 +145,7 @@ class BoxSearch:
 
     def _boxes_in_text(self, text: str, context: Context) -> Iterator[Candidate]:
         """Yield the boxes of a text that is a list or object itself, as a tool's arguments."""
-        if self._quoted or not _IS_VALUE.match(text):
+        if self._quoted or not IS_VALUE.match(text):
             return
         self._quoted += 1
         for value in values_in(text):
@@ -162,13 +160,13 @@ class BoxSearch:
 
     def _boxes_of_object(self, value: Object, context: Context) -> Iterator[Candidate]:
         """Yield the boxes of an object; a key that comes again begins another one."""
-        rows = _rows_of_columns(value)
+        rows = rows_of_columns(value)
         if rows is not None:
             for row in rows:
                 yield from self._boxes_of_object(row, context.restructured())
             return
-        records = list(_records(value))
-        shared: _Labels | None = None
+        records = list(records_of(value))
+        shared: Labels | None = None
         for record in records:
             again = context if len(records) == 1 else context.repaired(Repair.KEY)
             stated = self._stated_labels(record)
@@ -179,13 +177,13 @@ class BoxSearch:
             yield from self._boxes_of_record(record, stated, again)
 
     def _boxes_of_record(
-        self, value: Object, stated: _Labels | None, context: Context
+        self, value: Object, stated: Labels | None, context: Context
     ) -> Iterator[Candidate]:
         """Yield the boxes of an object without repeated keys, in its frame, with its labels."""
         fields = dict(value.pairs)
         if self._is_video:
             context = self._in_stated_frame(fields, context)
-        if self._is_of_another(fields) or _is_absent(fields):
+        if self._is_of_another(fields) or is_absent(fields):
             return
         if stated is None:
             yield from self._boxes_of_fields(value, fields, context)
@@ -201,8 +199,8 @@ class BoxSearch:
             for box, label in zip(boxes, stated.labels, strict=True):
                 yield box._replace(label=label)
 
-    def _stated_labels(self, value: Object) -> _Labels | None:
-        return _stated_labels(dict(value.pairs), self._states_box) if self._needs_labels else None
+    def _stated_labels(self, value: Object) -> Labels | None:
+        return stated_labels(dict(value.pairs), self._states_box) if self._needs_labels else None
 
     def _states_box(self, key: str) -> bool:
         return key in self._requested_keys or key_says_box(key, self._of_points)
@@ -233,7 +231,7 @@ class BoxSearch:
         self, value: Object, fields: Mapping[str, Value], context: Context
     ) -> Iterator[Candidate]:
         """Yield the box whose numbers an object names, else the boxes under its likeliest keys."""
-        named = numbers_by_name(_with_ends(fields), self._row)
+        named = numbers_by_name(with_ends(fields), self._row)
         if named is not None and _are_numbers(named):
             yield from self._decomposed_box(_Numbers(tuple(named)), value, context)
             return
@@ -303,7 +301,7 @@ class BoxSearch:
         below = self._context_under(key, owner, context)
         if below is None:
             return
-        if isinstance(value, str) and _IS_VALUE.match(value):
+        if isinstance(value, str) and IS_VALUE.match(value):
             yield from self._boxes_in_text(value, below)
             return
         if not self._may_be_numbers(key, below):
@@ -337,7 +335,7 @@ class BoxSearch:
             yield from self._boxes_of_object(value, context.restructured())
         elif isinstance(value, List):
             for item in value.items:
-                if isinstance(item, Object) or (isinstance(item, List) and _has_objects(item)):
+                if isinstance(item, Object) or (isinstance(item, List) and has_objects(item)):
                     yield from self._boxes_inside(item, context.restructured())
 
     def _boxes_of_list(self, value: List, context: Context) -> Iterator[Candidate]:
@@ -360,7 +358,7 @@ class BoxSearch:
             return None if self._is_of_numbers(owner, key) else context.restructured()
         context = context._replace(in_box=context.in_box or states_box)
         if self._lacks_label(context):
-            if by_class and self._only_key(owner) == key and not _is_marked(key):
+            if by_class and self._only_key(owner) == key and not is_marked(key):
                 return context._replace(label=key.strip(), label_key=key)
             if not states_box:
                 return self._context_under_label(key, context)
@@ -376,7 +374,7 @@ class BoxSearch:
         value = dict(owner.pairs).get(key)
         if isinstance(value, Object):
             return not any(isinstance(item, (List, Object)) for _, item in value.pairs)
-        return isinstance(value, str) or (isinstance(value, List) and not _has_objects(value))
+        return isinstance(value, str) or (isinstance(value, List) and not has_objects(value))
 
     def _context_under_label(self, key: str, context: Context) -> Context:
         """Return what holds under a key that is a label, unless it only says that boxes follow."""
@@ -388,7 +386,7 @@ class BoxSearch:
             is_label = bool(words) and CONTAINERS.isdisjoint({plain(label), words[-1]})
         if not is_label:
             return context.restructured()
-        if _is_marked(key):
+        if is_marked(key):
             context = context.repaired(Repair.LABEL)
         return context._replace(label=label, label_key=key).restructured()
 
@@ -518,198 +516,8 @@ def _index(value: object) -> int | None:
     return int(match[1]) if match else None
 
 
-# --- labels ---------------------------------------------------------------------------------------
-
-
-class _Labels(NamedTuple):
-    labels: Sequence[str]  # One for all boxes, or one for each
-    repairs: Repairs
-    is_list: bool = False
-
-
-def _stated_labels(
-    fields: Mapping[str, Value], states_box: Callable[[str], bool]
-) -> _Labels | None:
-    """Return the labels that an object states; None if it has none.
-
-    The likeliest of the keys that name a label counts, else the only other text.
-    """
-    ranked: list[tuple[int, int, str]] = []
-    for place, key in enumerate(fields):
-        rank = rank_of_label(key)
-        if rank is not None and not states_box(key):
-            ranked.append((-1 if key == "label" else rank, place, key))
-    for _, _, key in sorted(ranked):
-        labels = _labels_under(key, fields[key])
-        if labels is not None:
-            return labels
-    texts = [
-        (key, value)
-        for key, value in fields.items()
-        if isinstance(value, str) and value.strip() and not states_box(key)
-    ]
-    others = [(key, value) for key, value in texts if _may_be_label(key, value)]
-    if len(others) == 1 and len(texts) == 1 and any(map(states_box, fields)):
-        return _one_label(others[0][1].strip(), frozenset({Repair.KEY}))
-    return None
-
-
-def _may_be_label(key: str, value: str) -> bool:
-    """Return whether a text may be a label: it is no number, order, unit or value of its own."""
-    has_convention = any(True for _ in orders_in(value)) or any(True for _ in units_in(value))
-    is_number = is_numbered(key) or plain(key) in FRAMES or value.strip().isdecimal()
-    return not is_number and not has_convention and not _IS_VALUE.match(value)
-
-
-def _labels_under(key: str, value: Value) -> _Labels | None:
-    """Return the label, or the list of labels, under a key of labels."""
-    repairs: Repairs = NO_REPAIRS if key == "label" else frozenset({Repair.KEY})
-    if isinstance(value, List):
-        texts = [item.strip() for item in value.items if isinstance(item, str)]
-        if not texts or not all(texts) or len(texts) < len(value.items):
-            return None
-        labels = list(map(without_tags, texts))
-        return _Labels(labels, repairs | {Repair.STRUCTURE}, is_list=len(labels) > 1)
-    if isinstance(value, Object):
-        inner = {name: item for name, item in value.pairs if isinstance(item, str)}
-        stated = _stated_labels(inner, lambda name: False)
-        return stated and stated._replace(repairs=stated.repairs | {Repair.STRUCTURE})
-    if value is None:
-        return None
-    label = str(value).strip()
-    return _one_label(label, repairs) if label else None
-
-
-def _one_label(label: str, repairs: Repairs) -> _Labels:
-    if not _is_marked(label):
-        return _Labels([label], repairs)
-    return _Labels([without_tags(label)], repairs | {Repair.LABEL})
-
-
-def _is_marked(label: str) -> bool:
-    return without_tags(label) != label.strip()
-
-
-_UNLIKELY = 5  # From this rank on, a text is a label only if nothing else is
-
-
-def texts_in(value: Value) -> Iterator[str]:
-    """Yield the texts of a value that may state an order or a unit: all but labels.
-
-    A key stands before its text, a list of texts is one.
-    """
-    if isinstance(value, List):
-        words = [item for item in value.items if isinstance(item, str)]
-        if words:
-            yield ", ".join(words)
-        for item in value.items:
-            if isinstance(item, (List, Object)):
-                yield from texts_in(item)
-    elif isinstance(value, Object):
-        yield from _sizes_of_picture(value)
-        for key, item in value.pairs:
-            rank = rank_of_label(key)
-            if item is True:
-                yield f'"{key}"'
-            elif isinstance(item, str) and (rank is None or rank >= _UNLIKELY):
-                yield f'"{key}": "{item}"'
-            elif isinstance(item, (List, Object)) and not _is_list_of_labels(key, item):
-                yield from texts_in(item)
-
-
-def _sizes_of_picture(value: Object) -> Iterator[str]:
-    """Yield the size of the picture that an object states beside its boxes."""
-    sides: dict[str, int] = {}
-    for key, item in value.pairs:
-        words = set(words_of(key))
-        if words.isdisjoint(("image", "img", "picture", "resolution")):
-            continue
-        numbers = item.items if isinstance(item, List) else [item]
-        if isinstance(item, Object):
-            numbers = [number for _, number in item.pairs]
-        whole = [number for number in numbers if isinstance(number, int) and number > 1]
-        if len(whole) == 2 and not words.isdisjoint(("size", "resolution", "dimensions", "shape")):
-            yield size_of_picture(whole[0], whole[1])
-        elif len(whole) == 1 and not words.isdisjoint(("width", "height")):
-            sides["width" if "width" in words else "height"] = whole[0]
-    if len(sides) == 2:
-        yield size_of_picture(sides["width"], sides["height"])
-
-
-def _is_list_of_labels(key: str, value: List | Object) -> bool:
-    is_texts = isinstance(value, List) and all(isinstance(item, str) for item in value.items)
-    return is_texts and rank_of_label(key) is not None
-
-
 # Keys of corners, inside what is said to be a box
 _ENDS = {
     **dict.fromkeys(("min", "start", "tl", "lt", "ul"), "left top"),
     **dict.fromkeys(("max", "end", "br", "rb", "lr"), "right bottom"),
 }
-_FOUND = frozenset(("found", "exists", "exist", "present", "visible", "detected"))
-
-
-def _is_absent(fields: Mapping[str, Value]) -> bool:
-    """Return whether an object says that its thing is not there."""
-    return any(
-        value is False and not _FOUND.isdisjoint(words_of(key)) for key, value in fields.items()
-    )
-
-
-# --- objects --------------------------------------------------------------------------------------
-
-_IS_VALUE = re.compile(r"\s*+(?:[\[{]\s*+[\[{\"'\\]|\{)")
-
-
-def _has_objects(value: List) -> bool:
-    return any(isinstance(item, Object) for item in value.items)
-
-
-def _records(value: Object) -> Iterator[Object]:
-    """Yield the objects that an object's pairs make: a key that comes again begins another."""
-    pairs: list[tuple[str, Value]] = []
-    keys: set[str] = set()
-    for key, item in value.pairs:
-        is_object = not key and isinstance(item, Object)
-        if is_object or key in keys:
-            yield Object(pairs, whole=True)
-            pairs = []
-            keys = set()
-        if is_object:
-            yield from _records(item)  # type: ignore[arg-type]
-            continue
-        pairs.append((key, item))
-        keys.add(key)
-    if pairs:
-        yield Object(pairs, value.whole)
-
-
-_COLUMNS = frozenset(("columns", "header", "headers", "fields", "column_names"))
-
-
-def _rows_of_columns(value: Object) -> list[Object] | None:
-    """Return the rows of a table as objects; None if an object is no table."""
-    fields = dict(value.pairs)
-    key = next((key for key in fields if key.lower() in _COLUMNS), None)
-    names = fields[key] if key is not None else None
-    if not isinstance(names, List) or not all(isinstance(name, str) for name in names.items):
-        return None
-    objects: list[Object] = []
-    for table in fields.values():
-        rows = table.items if isinstance(table, List) and table is not names else []
-        for row in rows:
-            if isinstance(row, List) and len(row.items) == len(names.items):
-                pairs = list(zip(map(str, names.items), row.items, strict=True))
-                objects.append(Object(pairs, row.whole))
-    return objects
-
-
-def _with_ends(fields: Mapping[str, Value]) -> dict[str, object]:
-    """Return fields with ``{"x": {"min": 1, "max": 2}}`` as ``x min`` and ``x max``."""
-    result: dict[str, object] = {}
-    for key, value in fields.items():
-        if isinstance(value, Object) and key.lower() in ("x", "y"):
-            result.update((f"{key} {end}", number) for end, number in value.pairs)
-        else:
-            result[key] = value
-    return result

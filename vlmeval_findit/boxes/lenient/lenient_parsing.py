@@ -19,10 +19,11 @@ from ..reading import parsed_reply, reader
 from ..representation import Corners, MatchRule, ReplyFormat
 from ..spaces import ImageExtent
 from .boxes_in_prose import boxes_in_prose
-from .boxes_in_values import BoxSearch, texts_in
+from .boxes_in_values import BoxSearch
 from .conventions import states_another_order, states_another_unit, without_own_units
 from .evidence import Says, clause_before, is_corrected, is_whole_answer, what_says
 from .labels import is_lost
+from .objects import texts_in
 from .records import NO_REPAIRS, Candidate, Repair, Repairs
 from .repaired_values import List, Object, ParsedValue, values_in
 
