@@ -111,9 +111,11 @@ def _finds_box(text: str, fmt: ReplyFormat) -> bool:
 
 
 def _formats() -> Iterator[ReplyFormat]:
-    """Yield formats, without labels and frames, that together find all boxes that ours find."""
+    """Yield formats, without frames, that together find all boxes that ours find."""
     for row in REPRESENTATIONS.values():
         yield ReplyFormat("text", row.name, key=row.json_keys[0])
+        # A label before numbers says that they are a box, too, whatever was asked for.
+        yield ReplyFormat("text", row.name, key=row.json_keys[0], multilabel=True)
         for structure in STRUCTURES:
             if structure != "decomposed" or row.keys:
                 yield ReplyFormat("json", row.name, key=row.json_keys[0], structure=structure)

@@ -336,7 +336,8 @@ def _labels(
         if not is_asked(label, asked):
             clause = clause_before(words, len(words))
             label = asked_label(clause, asked) or asked_label(label, asked) or label
-        if asked and not is_asked(label, asked) and _names_several(label, asked):
+        is_several = asked and not is_asked(label, asked) and _names_several(label, asked)
+        if is_several or label.startswith("\\"):  # \\boxed{1, 2, 3, 4}
             label = ""
         labels.append(label)
     return labels

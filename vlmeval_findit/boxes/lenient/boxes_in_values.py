@@ -44,6 +44,7 @@ from .words import (
     rank_of_label,
     words_of,
 )
+from .words import POINTS as POINT_WORDS
 
 # Representations made of points, whose numbers may come in pairs
 POINTS = ("xyxy", "yxyx", "unconstrained", "all", "all-labelled")
@@ -383,7 +384,9 @@ class BoxSearch:
         if self._asked:
             is_label = is_asked(label, self._asked)
         else:
-            is_label = bool(words) and CONTAINERS.isdisjoint({plain(label), words[-1]})
+            others = CONTAINERS | POINT_WORDS
+            is_label = bool(words) and others.isdisjoint({plain(label), words[-1]})
+            is_label = is_label and not label.strip().isdecimal()
         if not is_label:
             return context.restructured()
         if is_marked(key):

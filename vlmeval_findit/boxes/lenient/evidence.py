@@ -45,7 +45,12 @@ _ANSWERS = frozenset(
 )
 _HERE_IT_IS = re.compile(r"\b(?:here (?:it is|they are)|as follows)\W*\Z", re.IGNORECASE)
 _OPENING = " ([{`*\"'「"
-_JOINING = frozenset("a and or the to from is are it so thus therefore json text python".split())
+_JOINING = frozenset(
+    """
+    a and or the to from is are it so thus therefore json text python rather actually maybe perhaps
+    probably about approximately around roughly
+    """.split()
+)
 # A place among the arguments of a method, as cv2.rectangle(image, (1, 2)
 _IN_CALL = re.compile(
     r"\b[a-z]\w*\.(?:rectangle|crop|line|polygon|resize|draw\w*)\([(\[]*\Z"

@@ -185,7 +185,7 @@ def _points_of(attributes: dict[str, str]) -> Iterator[tuple[int | None, float, 
         other = f"y{name[1:]}"
         if name[0] == "x" and other in attributes:
             x, y = _float(value), _float(attributes[other])
-            if x is not None and y is not None:
+            if x is not None and y is not None and max(x, y) <= _PER_CENT:
                 yield None, x / _PER_CENT, y / _PER_CENT
     for image in filter(None, attributes.get("coords", "").split(";")):
         numbers = image.split()
