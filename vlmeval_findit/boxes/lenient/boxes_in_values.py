@@ -280,9 +280,11 @@ class BoxSearch:
                 known.append(key)
             else:
                 others.append(key)
+        # Keys beside the label asked for are other labels.
+        of_label = [key for key in others if is_asked(key, self._asked)]
         yield requested
         yield known
-        yield others
+        yield others if self._needs_labels or not of_label else of_label
 
     # --- what stands under a key ------------------------------------------------------------------
 

@@ -130,7 +130,7 @@ _RANGE = re.compile(
 _RANGES = {"1000": "thousandths", "999": "thousandths", "100": "percent", "1": "fractions",
     "1.0": "fractions", "1024": "1024ths"}  # fmt: skip
 _OF_RANGE = re.compile(r"normali[sz]|scale|range|grid|between|coordinate", re.IGNORECASE)
-_SIZE = re.compile(r"(?<![\w.])(\d{2,5})\s?[x×]\s?(\d{2,5})(?![\w.])")
+_SIZE = re.compile(r"(?<![\w.])(\d{2,5})\s?[x×]\s?(\d{2,5})(?!\w|\.\d)")
 _OF_SIZE = re.compile(
     r"measured|version|resized|scaled|grid|based on|relative|coordinate", re.IGNORECASE
 )
@@ -138,7 +138,7 @@ _PICTURE = r"(?:image|picture|photo|screenshot)"
 _SIZE_OF_IMAGE_IN_WORDS = re.compile(
     rf"(?<![\w.])(\d{{3,5}})\s?(?:[x×]|by)\s?(\d{{3,5}})(?:[ -]pixels?)?[ -]{_PICTURE}\b"
     rf"|\b{_PICTURE}(?: size)?(?: is| of|:|,)? (?:size |about )?"
-    r"\(?(\d{3,5})\s?(?:[x×]|by)\s?(\d{3,5})(?![\w.])",
+    r"\(?(\d{3,5})\s?(?:[x×]|by)\s?(\d{3,5})(?!\w|\.\d)",
     re.IGNORECASE,
 )
 _SIZE_OF_PICTURE = re.compile(r"<size of the picture: (\d{1,6}) (\d{1,6})>")

@@ -37,6 +37,12 @@ _NEUTRAL_TAGS = frozenset(
 # Words behind which stands a place
 _PLACES = frozenset("at spans covers occupies encloses 在 位于".split())
 _ENDS_WITH_PLACE = re.compile(r"(?:在|位于)\s*[:：]?\s*\Z")
+_SPANS = re.compile(
+    r"\b(?:spans?|spanning|extends?|extending|stretches|occupies|covers|located|lies)\b"
+    r"[^.\d]{0,30}\b(?:from|between)\W*\Z",
+    re.IGNORECASE,
+)
+_ABOUT = frozenset("about approximately around roughly approx ca".split())
 _ANSWERS = frozenset(
     """
     answer answers result results output final here response prediction detection correction
@@ -138,7 +144,7 @@ def what_says(
         return Says.BOX
     if says_box(clause) or names_a_box(clause, of_points):
         return Says.BOX
-    if words[-1] in _PLACES or _ENDS_WITH_PLACE.search(clause):
+    if _nearest(words) in _PLACES or _SPANS.search(clause) or _ENDS_WITH_PLACE.search(clause):
         return Says.BOX
     if in_brackets and _HERE_IT_IS.search(clause):
         return Says.BOX
@@ -148,6 +154,11 @@ def what_says(
     if in_brackets and not _ANSWERS.isdisjoint(words[-2:]):
         return Says.BOX
     return Says.NOTHING
+
+
+def _nearest(words: Sequence[str]) -> str:
+    """Return the last word but "about" and the like; "" if there is none."""
+    return next((word for word in reversed(words) if word not in _ABOUT), "")
 
 
 def _of_tag(tag: str, asked: Sequence[str], of_points: bool) -> Says:
@@ -224,7 +235,7 @@ def ends_with_label(words: Sequence[str], asked: Iterable[str]) -> bool:
 _BEFORE_LABELS = frozenset(
     """
     a an the this that and also one two three four five six several object label class target
-    there is are i can see found here following visible detected
+    there is are i can see found here following visible detected objects
     """.split()
 )
 _NO_WORDS = re.compile(

@@ -45,7 +45,7 @@ BOXES = frozenset(
     recuadro caja coordenadas caixa retângulo riquadro coordinate рамка рамки рамку рамке
     прямоугольник координаты مربع المربع إحداثيات إطار begrenzingsvak kader ramka prostokąt
     współrzędne kutu kutusu koordinatları hộp khung kotak begränsningsruta ruta aabb bb hbb roi
-    bounds bound
+    bounds bound quad corners
     """.split()
 )
 # The same in scripts without blanks between words
@@ -61,7 +61,7 @@ _OF_OTHERS = frozenset(
     area areas size sizes format mode iou ious
     """.split()
 )
-POINTS = frozenset("point points click xy keypoint".split())
+POINTS = frozenset("point points click xy keypoint center centre middle".split())
 _KEY_OF_POINTS = POINTS - {"keypoint"}
 
 
