@@ -23,7 +23,6 @@ DECIDED = {
     "beside-mixed-labels": "one label was asked for and another is stated",
     "ocr-invoice": "a label asked for as a key is a label",
     "fr-timestamp-text": "the strict reading has these boxes",
-    "asm2-relation": "a box behind words has them as its label",
 }
 
 

@@ -11,6 +11,8 @@ WITHIN = 200  # Characters before or behind a box that are searched for its labe
 
 # Of grounding models: <ref>, </box>, <|ref|>, <|/det|>, <|object_ref_start|>, <OD>, <seg012>
 TAG = re.compile(r"<[|/]{0,2}[A-Za-z][\w-]{0,30}(?:\s[^<>]{0,200}+)?+[|/]{0,2}>")
+# What lies between two things is the label of neither
+_RELATION = re.compile(r"<(pred|relation)>[^<>]{0,200}</\1>")
 _NAMED_BY_TAG = re.compile(
     r"<\|?(?:ref|p|phrase|object_ref_start|obj|label|class|category|name)\|?>([^<>]{1,200})<"
 )
@@ -109,7 +111,7 @@ def label_before(text: str) -> str:
     stated = _stated(text)
     if stated is not None:
         return stated
-    for line in reversed(TAG.sub(" ", text).split("\n")):
+    for line in reversed(TAG.sub(" ", _RELATION.sub(" ", text)).split("\n")):
         label = _words_before(line)
         if label is not None:
             return label
