@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 from ..representation import MatchRule, ReplyFormat, Representation
@@ -79,6 +80,8 @@ def boxes_in_prose(
         same_place = apart and (each.start, each.end) == (apart[-1].start, apart[-1].end)
         if not apart or each.start >= apart[-1].end or (same_place and each.is_converted):
             apart.append(each)
+    if not apart:
+        return []
     apart = _as_stated(apart, plain_text, tables, fmt, extent)
     stated = _stated(apart, plain_text, fmt, asked)
     # Labels are cut from the text as it was written.
@@ -98,7 +101,7 @@ def _blanked(text: str, spans: Iterable[tuple[int, int]]) -> str:
 def _boxes_in(text: str, fmt: ReplyFormat, extent: ImageExtent | None) -> Iterator[BoxInText]:
     """Yield whatever may be a box, outside tables."""
     row = fmt.numbers
-    if extent is not None:
+    if extent is not None and "<" in text:
         for start, end, box in boxes_in_tokens(text, fmt, extent):
             yield BoxInText(start, end, box, is_converted=True)
     for start, end, numbers in (*boxes_by_name(text, row), *boxes_of_ranges(text, row)):
@@ -225,7 +228,7 @@ def _is_below_boxes(text: str, start: int) -> bool:
 
 def _bracketed(text: str, row: Representation, output: str) -> Iterator[BoxInText]:
     """Yield boxes in brackets or between tags; behind one may follow a confidence."""
-    pattern = _run(row, rf"[\[({{>;]\s*+NUMBERS(?:{BETWEEN}{NUMBER})?\s*+(?=[\])}}<;])", BETWEEN)
+    pattern = _run(row.width, rf"[\[({{>;]\s*+NUMBERS(?:{BETWEEN}{NUMBER})?\s*+(?=[\])}}<;])", BETWEEN)
     for box in _matched(pattern, text, row, in_brackets=True):
         # The syntax that a text format asks for
         is_certain = (
@@ -236,6 +239,8 @@ def _bracketed(text: str, row: Representation, output: str) -> Iterator[BoxInTex
 
 def _in_tokens_without_unit(text: str, row: Representation) -> Iterator[BoxInText]:
     """Yield boxes of tokens that are plain numbers, as ``<|coord_100|>``: they state no unit."""
+    if "<|" not in text:
+        return
     token = r"<\|(?!LOC)[A-Za-z]{1,20}_(\d{1,4})\|>"
     for match in re.finditer(r"\s?".join([token] * row.width), text):
         box = Candidate("", None, match.groups(), frozenset({Repair.TOKENS}))
@@ -254,13 +259,15 @@ def _bare(text: str, row: Representation, labelled: bool) -> Iterator[BoxInText]
     before = rf"(?:[:=;|「\]]|\b(?:is|are|at)\b|[是为]|{begins}{words})[ \t\"'`*]*+"
     ends = r"(?:[.;)!]*+[ \t]*+$|[.;!]\s|[(\[「」』。<>\"'])"
     behind = rf"(?:{_IN_LINE}{NUMBER})?(?![\w%])(?=[ \t\"'`*|]*+{ends})"
-    yield from _matched(_run(row, f"{before}NUMBERS{behind}", _IN_LINE), text, row, False)
+    yield from _matched(_run(row.width, f"{before}NUMBERS{behind}", _IN_LINE), text, row, False)
     block = r":[ \t]*+\n[ \t]*+-[ \t]++NUMBERS[ \t]*+(?:\n(?![ \t]*+-[ \t]++[-+\d.])|\Z)()"
-    yield from _matched(_run(row, block, r"[ \t]*+\n[ \t]*+-[ \t]++"), text, row, False)
+    yield from _matched(_run(row.width, block, r"[ \t]*+\n[ \t]*+-[ \t]++"), text, row, False)
 
 
-def _run(row: Representation, pattern: str, between: str) -> re.Pattern[str]:
-    numbers = between.join([NUMBER] * row.width)
+@lru_cache
+def _run(width: int, pattern: str, between: str) -> re.Pattern[str]:
+    """Compile a pattern around the numbers of a box."""
+    numbers = between.join([NUMBER] * width)
     return re.compile(pattern.replace("NUMBERS", numbers), re.MULTILINE)
 
 

@@ -19,10 +19,7 @@ from ..representation import (
     ReplyFormat,
 )
 from ..spaces import ImageExtent
-from .conventions import (
-    states_another_order,
-    states_another_unit,
-)
+from .conventions import key_states_another_order, key_states_another_unit
 from .labels import TAG, without_tags
 from .labels_in_values import Labels, is_marked, stated_labels
 from .named_corners import box_of_corners, corner_of
@@ -267,12 +264,11 @@ class BoxSearch:
         known: list[str] = []
         others: list[str] = []
         for key in fields:
-            spaced = f"{key} {' '.join(words_of(key))}"
             is_label = not self._states_box(key)
-            if not is_label and states_another_order(spaced, self._row):
+            if not is_label and key_states_another_order(key, self._row):
                 continue
             may_have_unit = context.in_box or not is_label
-            if may_have_unit and states_another_unit(spaced, self._extent):
+            if may_have_unit and key_states_another_unit(key, self._extent):
                 continue
             if key in self._requested_keys:
                 requested.append(key)

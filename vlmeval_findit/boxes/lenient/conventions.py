@@ -7,12 +7,13 @@ number's; a label states neither.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from functools import lru_cache
 
 from ..representation import MatchRule, Representation
 from ..spaces import ImageExtent
 from .number_names import NAME, in_order, joined_names, requested_order
-from .words import words_of
+from .words import KEYS_REMEMBERED, words_of
 
 # --- orders ---------------------------------------------------------------------------------------
 
@@ -46,7 +47,7 @@ def orders_in(text: str) -> Iterator[tuple[str, ...]]:
         parts = joined_names(word)
         if parts:
             # tlbr and tlwh are written of x first and of y first: no order that could be asked for
-            is_clear = parts[:2] != ["t", "l"]
+            is_clear = parts[:2] != ("t", "l")
             names = in_order([_SIDES.get(part, part) for part in parts])
             yield names if is_clear else ("?",) * len(names)
     plain_text = _CORNER_WORD.sub(" corner ", text.replace("_{", "_"))
@@ -80,9 +81,23 @@ def states_another_order(text: str, representation: Representation) -> bool:
     >>> states_another_order("(top-left, bottom-right)", xyxy)
     False
     """
+    return _is_another(orders_in(text), representation)
+
+
+def key_states_another_order(key: str, representation: Representation) -> bool:
+    """Return whether a key states another order of numbers than was asked for.
+
+    >>> from ..representation import REPRESENTATIONS
+    >>> key_states_another_order("boxYxyx", REPRESENTATIONS["xyxy"])
+    True
+    """
+    return _is_another(_orders_of_key(key), representation)
+
+
+def _is_another(orders: Iterable[tuple[str, ...]], representation: Representation) -> bool:
     wanted = requested_order(representation)
     of_points = representation.match_rule is MatchRule.POINT_IN_OBJECT
-    for names in orders_in(text):
+    for names in orders:
         if len(names) == len(wanted):
             if names != wanted:
                 return True
@@ -91,6 +106,16 @@ def states_another_order(text: str, representation: Representation) -> bool:
         elif set(names) == {"width", "height"} and "width" not in wanted:
             return True
     return False
+
+
+def _spaced(key: str) -> str:
+    """Return a key, and its words apart."""
+    return f"{key} {' '.join(words_of(key))}"
+
+
+@lru_cache(maxsize=KEYS_REMEMBERED)
+def _orders_of_key(key: str) -> tuple[tuple[str, ...], ...]:
+    return tuple(orders_in(_spaced(key)))
 
 
 # --- units ----------------------------------------------------------------------------------------
@@ -154,6 +179,25 @@ def units_in(text: str) -> Iterator[Unit]:
     >>> list(units_in("in percent")), list(units_in("a 50 mm lens, 92% sure"))
     (['percent'], [])
     """
+    lower = text.lower()
+    if any(stem in lower for stem in _STEMS):
+        yield from _units_in_words(text)
+    if _MAY_BE_JOINED.search(lower) and any(map(_is_joined_of_fractions, words_of(text))):
+        yield "fractions"
+
+
+# For speed: without one of these, no pattern above or below finds a unit
+_STEMS = (
+    "%", "‰", "百分", "千分", "pct", "cent", "prozent", "porcentaje", "процент", "パーセント",
+    "퍼센트", "px", "pixel", "píxel", "像素", "ピクセル", "픽셀", "пиксел", "abs", "norm", "归一化",
+    "正規化", "정규화", "rel", "fraction", "thousandth", "mille", "met", "inches", " cm", " mm",
+    "scale", "range", "grid", "between", "coordinate", "measured", "version", "resized", "based on",
+    "image", "picture", "photo", "screenshot", "нормализ",
+)  # fmt: skip
+_MAY_BE_JOINED = re.compile(r"[xywhltrb0-4]n(?![^\W_])")
+
+
+def _units_in_words(text: str) -> Iterator[Unit]:
     ranges = [
         _RANGES[match[1]]
         for match in _RANGE.finditer(text)
@@ -170,8 +214,6 @@ def units_in(text: str) -> Iterator[Unit]:
             break
     if _NORM_1000.search(text):
         yield "thousandths"
-    if any(_is_joined_of_fractions(word) for word in words_of(text)):
-        yield "fractions"
     for match in _SIZE.finditer(text):
         if _OF_SIZE.search(text, max(0, match.start() - _AROUND), match.end() + _AROUND):
             yield int(match[1]), int(match[2])
@@ -224,6 +266,20 @@ def states_another_unit(text: str, extent: ImageExtent | None) -> bool:
     return any(not is_unit_of_run(unit, extent) for unit in units_in(text))
 
 
+def key_states_another_unit(key: str, extent: ImageExtent | None) -> bool:
+    """Return whether a key states another unit than that of the run.
+
+    >>> key_states_another_unit("bbox_percent", ImageExtent(640, 480))
+    True
+    """
+    return any(not is_unit_of_run(unit, extent) for unit in _units_of_key(key))
+
+
+@lru_cache(maxsize=KEYS_REMEMBERED)
+def _units_of_key(key: str) -> tuple[Unit, ...]:
+    return tuple(units_in(_spaced(key)))
+
+
 # --- what stands at the numbers -------------------------------------------------------------------
 
 _BEHIND_NUMBERS = {
@@ -241,6 +297,6 @@ def without_own_units(text: str, extent: ImageExtent | None) -> str:
     """
     text = _ABOUT.sub(" ", text)
     for unit, pattern in _BEHIND_NUMBERS.items():
-        if is_unit_of_run(unit, extent):
+        if pattern.search(text) and is_unit_of_run(unit, extent):
             text = pattern.sub(lambda match: " " * len(match[0]), text)
     return text

@@ -168,18 +168,20 @@ def _stated(
     Keys say that there are boxes; of a list without any, the words before it must, or it is the
     whole answer, or the requested syntax of a text.
     """
-    is_alone = is_whole_answer(text, [(value.start, value.end) for value in values])
+    of_points = fmt.numbers.match_rule is MatchRule.POINT_IN_OBJECT
+    are_certain = [fmt.output == "text" or _has_keys(value) for value in values]
+    is_alone = not all(are_certain) and is_whole_answer(
+        text, [(value.start, value.end) for value in values]
+    )
     stated: list[ParsedValue] = []
     end = 0
-    for value in values:
-        of_points = fmt.numbers.match_rule is MatchRule.POINT_IN_OBJECT
+    for value, is_certain in zip(values, are_certain, strict=True):
         said = what_says(clause_before(text, value.start, end), asked, of_points=of_points)
-        is_certain = is_alone or fmt.output == "text" or _has_keys(value)
         between = text[end : value.start]
         end = value.end
         if said is Says.NO_BOX and not _is_of_tag(between, value):
             continue
-        if said is Says.BOX or is_certain:
+        if said is Says.BOX or is_certain or is_alone:
             if is_corrected(between):
                 stated = []
             stated.append(value)

@@ -96,7 +96,7 @@ def boxes_by_name(text: str, row: Representation) -> Iterator[NamedBox]:
             group = []
         group.append(field)
     yield from _of_fields(group, row)
-    for match in _ASSIGNED.finditer(text):
+    for match in _ASSIGNED.finditer(text) if "=" in text else ():
         names = re.split(r"\s?,\s?\\?", match["names"])
         numbers = re.split(r"\s?,\s?", match["numbers"])
         if len(names) == len(numbers) == len(set(names)):

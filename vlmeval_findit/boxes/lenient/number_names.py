@@ -44,6 +44,7 @@ _PART = re.compile(PART_OF_JOINED)
 _NO_LETTER = re.compile(r"[\W_]+")
 
 
+@lru_cache(maxsize=1000)
 def number_name(key: str) -> str:
     """Return the plain name of a number: xmin, ymax, cx, width, x1 and the like.
 
@@ -68,15 +69,16 @@ def number_name(key: str) -> str:
     return name
 
 
-def joined_names(word: str) -> list[str]:
+@lru_cache(maxsize=1000)
+def joined_names(word: str) -> tuple[str, ...]:
     """Return the names of two, four or eight numbers that are written as one word; else none.
 
     >>> joined_names("xywh"), joined_names("boxy")
-    (['x', 'y', 'w', 'h'], [])
+    (('x', 'y', 'w', 'h'), ())
     """
     joined = JOINED.fullmatch(word)
-    parts = _PART.findall(joined[1]) if joined else []
-    return parts if len(parts) in (2, 4, 8) else []
+    parts = tuple(_PART.findall(joined[1])) if joined else ()
+    return parts if len(parts) in (2, 4, 8) else ()
 
 
 def in_order(names: Sequence[str]) -> tuple[str, ...]:
@@ -96,6 +98,9 @@ def in_order(names: Sequence[str]) -> tuple[str, ...]:
             name = f"{axis}{'max' if is_upper else 'min'}"
         result.append(name)
     return tuple(result)
+
+
+_in_order = lru_cache(maxsize=1000)(in_order)  # Objects of a reply have the same keys
 
 
 @lru_cache
@@ -119,7 +124,7 @@ def numbers_by_name(
     >>> numbers_by_name({"y1": 2, "x1": 1, "x2": 3, "y2": 4}, REPRESENTATIONS["xyxy"])
     [1, 2, 3, 4]
     """
-    by_name = dict(zip(in_order([*fields]), fields.values(), strict=True))
+    by_name = dict(zip(_in_order((*fields,)), fields.values(), strict=True))
     wanted = requested_order(representation)
     if representation.match_rule is MatchRule.POINT_IN_OBJECT:
         if any(name in by_name for name in _SIZES):

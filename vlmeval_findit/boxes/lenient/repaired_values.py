@@ -71,12 +71,13 @@ _SIGNS = "[](){},:;" + "".join(FULL_WIDTH)
 _QUOTES = "\"'" + DOUBLE_QUOTES + SINGLE_QUOTES
 _NO_WORD = re.escape(_SIGNS + _QUOTES + INVISIBLE)
 _TOKEN = re.compile(
-    r"(?P<blank>[ \t\r\n]++)"
-    rf"|(?P<other_blank>[\s{INVISIBLE}]++)"
+    r"[ \t\r\n]*+(?:"
+    rf"(?P<sign>[{re.escape(_SIGNS)}])"
     r"|(?P<comment>//[^\n]*+|\#[^\n]*+|/\*(?:[^*]|\*(?!/))*+(?:\*/)?)"
-    rf"|(?P<sign>[{re.escape(_SIGNS)}])"
     rf"|(?P<quote>[{_QUOTES}])"
     rf"|(?P<word>[^\s{_NO_WORD}]++)"
+    rf"|(?P<other_blank>[\s{INVISIBLE}]++)"
+    r"|\Z)"
 )
 # A quote ends a string only before something that can follow a string.
 _QUOTE = re.compile(
@@ -125,11 +126,7 @@ class _ValueReader:
     def __init__(self, text: str) -> None:
         self._text = text
         # By the quote that opens a string: where one may end
-        self._ends: dict[str, list[int]] = {quote: [] for quote in _CLOSED_BY}
-        for match in _QUOTE.finditer(text):
-            for opening, closing in _CLOSED_BY.items():
-                if match[1] in closing:
-                    self._ends[opening].append(match.start(1))
+        self._ends: dict[str, list[int]] = {}
         self._stack: list[_OpenBracket] = []
         self._repairs: set[Repair] = set()
         self._call = False  # A bracket opens a function's arguments
@@ -142,37 +139,39 @@ class _ValueReader:
         self._stack = []
         self._sign(text[start])
         at = start + 1
-        word_before = False
+        word_before = -1  # The end of the last word
         while at < end:
             token = _TOKEN.match(text, at)
             if token is None:  # pragma: no cover - every character begins a token
                 break
             kind = token.lastgroup
-            at = token.end()
+            if kind is None:
+                break
+            begin, at = token.span(kind)
             if kind == "sign":
-                built = self._sign(token[0])
+                built = self._sign(text[begin])
                 if built is not None:
                     return ParsedValue(built, start, at, frozenset(self._repairs))
                 if len(self._stack) > DEEPEST:
                     return None
             elif kind == "word":
+                word_before = at
                 # A word at the end of the text may be cut off: 12 of 128.
-                if at < end and text[at] == "(" and token[0].isidentifier():
+                if at < end and text[at] == "(" and token[kind].isidentifier():
                     self._repairs.add(Repair.QUOTES)
                     self._call = True
                 elif at < end:
-                    self._word(token[0])
-            elif kind == "quote" and word_before:
+                    self._word(token[kind])
+            elif kind == "quote" and word_before == begin:
                 self._repairs.add(Repair.QUOTES)
             elif kind == "quote":
-                at = self._string(at, token[0])
+                at = self._string(at, text[begin])
             elif kind == "comment":
                 self._repairs.add(Repair.COMMENTS)
             elif kind == "other_blank":
                 self._repairs.add(Repair.SPELLING)
-            word_before = kind == "word"
         self._repairs.add(Repair.CUT_OFF)
-        return ParsedValue(self._close(0, whole=False), start, at, frozenset(self._repairs))
+        return ParsedValue(self._close(0, whole=False), start, end, frozenset(self._repairs))
 
     def _sign(self, sign: str) -> List | Object | None:
         if sign in FULL_WIDTH:
@@ -252,7 +251,7 @@ class _ValueReader:
 
     def _string(self, at: int, quote: str) -> int:
         """Take the string at ``at`` and return its end; an open string is skipped to the end."""
-        ends = self._ends[quote]
+        ends = self._ends_of(quote)
         place = bisect_left(ends, at)
         if place == len(ends):
             return len(self._text)
@@ -263,6 +262,14 @@ class _ValueReader:
             self._repairs.add(Repair.SPELLING)
         self._take(unescaped(content), quoted=True)
         return ends[place] + 1
+
+    def _ends_of(self, quote: str) -> list[int]:
+        """Return where the strings that a quote opens may end."""
+        if quote not in self._ends:
+            closing = _CLOSED_BY[quote]
+            found = _QUOTE.finditer(self._text)
+            self._ends[quote] = [match.start(1) for match in found if match[1] in closing]
+        return self._ends[quote]
 
     def _word(self, word: str) -> None:
         if word.startswith("```"):
