@@ -17,11 +17,10 @@ from numpy.typing import NDArray
 from ..benchmarks.findit import (
     BOX_METRICS,
     POINT_METRICS,
-    NegativeOutcome,
     ScoredReply,
     match_replies,
 )
-from ..boxes import iou
+from ..boxes import AnswerKind, iou
 from ..coords import Convention, matched_in, replies_of_run
 from ..core import suggestion
 from ..data import PublishedFigure
@@ -63,7 +62,8 @@ def first_ious(scored: Sequence[ScoredReply]) -> Floats:
     place = np.repeat(np.arange(len(scored)), counts)
     first = np.repeat(boxes, [count for count in counts if count], axis=0)
     overlaps = iou(first, np.array(list(truths), float).reshape(-1, 4))
-    best = np.array([each.rejection is NegativeOutcome.REJECTED for each in scored], float)
+    says_none = [not each.query.truth.boxes and each.kind is AnswerKind.NO_BOX for each in scored]
+    best = np.array(says_none, float)
     np.maximum.at(best, place, overlaps)
     return best
 

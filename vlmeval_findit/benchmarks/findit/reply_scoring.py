@@ -75,9 +75,12 @@ class ScoredReply:
 
     @property
     def rejection(self) -> NegativeOutcome | None:
-        """Classify a reply to a query without objects; else, or if all boxes are ignored, None."""
-        only_ignored = bool(self.match.boxes) and not self.match.counted
-        if self.match.ious or only_ignored:
+        """Classify a reply to a query with nothing to find; None if it has an object.
+
+        An ignored object is one, too: saying that there is none is not right, nor is a box wrong.
+        """
+        truth = self.query.truth
+        if truth.boxes or truth.ignored:
             return None
         return NEGATIVE_OUTCOMES[self.kind]
 

@@ -228,7 +228,9 @@ def _is_below_boxes(text: str, start: int) -> bool:
 
 def _bracketed(text: str, row: Representation, output: str) -> Iterator[BoxInText]:
     """Yield boxes in brackets or between tags; behind one may follow a confidence."""
-    pattern = _run(row.width, rf"[\[({{>;]\s*+NUMBERS(?:{BETWEEN}{NUMBER})?\s*+(?=[\])}}<;])", BETWEEN)
+    pattern = _run(
+        row.width, rf"[\[({{>;]\s*+NUMBERS(?:{BETWEEN}{NUMBER})?\s*+(?=[\])}}<;])", BETWEEN
+    )
     for box in _matched(pattern, text, row, in_brackets=True):
         # The syntax that a text format asks for
         is_certain = (
