@@ -174,6 +174,37 @@ def test_the_advised_command_scores_in_the_space_that_fits(
     assert "in another space than the run recorded" in capsys.readouterr().err
 
 
+NEXT_STEPS = {
+    "percent": "score it in that space; the recorded score stays: {score} --space percent {file}",
+    "letterbox1": 'score --space \'{"kind": "letterbox", "side": 1}\' {file}',
+    "longer1000": "no --space reads thousandths of the longer side; a plug-in can",
+    "crop1000": "no --space reads thousandths of the square in its middle; a plug-in can",
+    "square640": "{score} --plugin FILE.py --space NAME {file}",
+    "grid1000_flipy": "thousandths of the image counted from the bottom: send the image as it is",
+}
+
+
+@pytest.mark.parametrize("name", NEXT_STEPS)
+def test_whatever_fits_has_a_next_step(
+    name: str, deployment: Deployment, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = deployment(says=convention(f"{name}/xyxy"))
+    assert coords(path) == 1
+    said = " ".join(capsys.readouterr().out.split())
+    wanted = NEXT_STEPS[name].replace("{file}", str(path))
+    assert wanted.replace("{score}", "python run_findit.py score") in said
+
+
+def test_a_run_in_percent_is_scored_in_that_space(
+    deployment: Deployment, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = deployment(says=convention("percent/xyxy"))
+    assert main(["score", "--space", "percent", str(path)]) == 0
+    percent = load_run(RunFiles(path, ".space-percent").provenance).metric_values["F1@0.5"]
+    right = deployment(says=GRID)
+    assert percent == pytest.approx(score_file(right).metric_values["F1@0.5"], abs=1)
+
+
 def read(path: Path, model: str = "Model", space: Any = None) -> RunReplies:
     """Read a run in a space, or as it recorded."""
     name = path.stem.partition("_")[2]

@@ -322,6 +322,7 @@ class SpaceKind:
 _ROWS = (
     SpaceKind("grid1000", "standard", "1/1000 of width and height", lambda *_: (1000.0, 1000.0)),
     SpaceKind("unit", "unit_rescale", "fractions of width and height", lambda *_: (1.0, 1.0)),
+    SpaceKind("percent", "percent", "percent of width and height", lambda *_: (100.0, 100.0)),
     SpaceKind(
         "pixels",
         "no_rescale",

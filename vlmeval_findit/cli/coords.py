@@ -201,7 +201,14 @@ def _advice(told: _Told, run: Predictions, file: Path, dataset: str | None) -> I
         command = ["search", "--model", run.model, "--data", run.dataset.variant.table]
         yield "find the format that it answers best in:"
         yield f"  python run_findit.py {shlex.join(command)}\n"
-    elif other.space.space is not None:
+    elif not other.space.is_upright:
+        yield f"no --space reads {other.space.description}: send the image as it is stored,"
+        yield "and ask again.\n"
+    elif other.space.space is None:
+        yield f"no --space reads {other.space.description}; a plug-in can"
+        yield "(docs/how-to/benchmarks.md#a-coordinate-space-or-a-representation):"
+        yield f"  {score_command(file, dataset, '--plugin', 'FILE.py', '--space', 'NAME')}\n"
+    else:
         values = other.space.space.as_dict()
         space = json.dumps(values) if len(values) > 1 else str(values["kind"])
         yield "score it in that space; the recorded score stays:"

@@ -202,6 +202,12 @@ class SpaceRow(NamedTuple):
     space: Space | None = None  # as the score has it
     one_of_many: bool = False  # a row of this kind lies near any scale
 
+    @property
+    def is_upright(self) -> bool:
+        """Return whether numbers count from the left and the top, as in every space of a score."""
+        a_map = self.map_of(np.array([[640.0], [480.0]]))
+        return not a_map.turned and bool((a_map.scale > 0).all())
+
 
 class Convention(NamedTuple):
     """A space and an order."""
@@ -292,7 +298,7 @@ _COMMON = [
     _space("pixels", "pixels of the image", USUAL),
     _within(200704, 1605632, USUAL),
     _within(3136, 12845056, USUAL),
-    _sized("percent", "percent of width and height", KNOWN, _square(100)),
+    _space("percent", "percent of width and height", KNOWN),
     _space("openai_high", "pixels after OpenAI's 'high' resize", KNOWN),
     _space("claude_standard", "pixels after Anthropic's resize to 1568", KNOWN),
     _space("claude_highres", "pixels after Anthropic's resize to 2576", KNOWN),
