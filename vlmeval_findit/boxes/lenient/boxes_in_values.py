@@ -131,6 +131,10 @@ class BoxSearch:
         elif isinstance(value, str):
             yield from self._boxes_in_text(value, context)
 
+    def _has_labels(self, value: List) -> bool:
+        """Return whether a list has objects, or is a row with a label asked for."""
+        return has_objects(value) or self._labelled_row(value) is not None
+
     def _labelled_row(self, value: List) -> tuple[str, _Numbers] | None:
         """Return the label and box of a row like ``["dog", 1, 2, 3, 4]``; None if it is none."""
         texts = [item for item in value.items if isinstance(item, str)]
@@ -198,7 +202,9 @@ class BoxSearch:
                 yield box._replace(label=label)
 
     def _stated_labels(self, value: Object) -> Labels | None:
-        return stated_labels(dict(value.pairs), self._states_box) if self._needs_labels else None
+        if not self._needs_labels:
+            return None
+        return stated_labels(dict(value.pairs), self._states_box, self._asked)
 
     def _states_box(self, key: str) -> bool:
         return key in self._requested_keys or key_says_box(key, self._of_points)
@@ -334,7 +340,7 @@ class BoxSearch:
             yield from self._boxes_of_object(value, context.restructured())
         elif isinstance(value, List):
             for item in value.items:
-                if isinstance(item, Object) or (isinstance(item, List) and has_objects(item)):
+                if isinstance(item, Object) or (isinstance(item, List) and self._has_labels(item)):
                     yield from self._boxes_inside(item, context.restructured())
 
     def _boxes_of_list(self, value: List, context: Context) -> Iterator[Candidate]:

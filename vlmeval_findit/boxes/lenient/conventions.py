@@ -7,7 +7,7 @@ number's; a label states neither.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from functools import lru_cache
 
 from ..representation import MatchRule, Representation
@@ -24,6 +24,12 @@ _CORNER_WORD = re.compile(
     r"|(?:top|upper|bottom|lower)[-_](?:left|right)",
     re.IGNORECASE,
 )
+# Two corners, where a corner and a size were asked for
+_TWO_CORNERS = re.compile(
+    r"(?:top|upper)[-_ ]?left(?: corner)?[-_ ,/|&]{1,3}(?:and |then |to )?(?:the )?"
+    r"(?:bottom|lower)[-_ ]?right",
+    re.IGNORECASE,
+)
 _LISTED = r"(?:[ \t]*+[,;/|&][ \t\"'`*$\\{}_]*+|[ \t]++(?:and|then|by)?[ \t]*+)"
 _ONE_NAME = rf"(?<![\w-])(?:{NAME})(?![\w-])"
 _NAMES = re.compile(
@@ -32,7 +38,8 @@ _NAMES = re.compile(
 _NAME = re.compile(_ONE_NAME, re.IGNORECASE)
 _SIDES = {"l": "left", "t": "top", "r": "right", "b": "bottom"}
 _SIZE_OF_IMAGE = re.compile(
-    r"(?:image|picture|photo|canvas|screen|original)\b[^.\n]{0,25}\Z|\A[^.\n]{0,12}\bof the image",
+    r"(?:image|picture|photo|canvas|screen|original)\b[^.\n]{0,25}\Z|\A[^.\n]{0,12}\bof the image"
+    r"|\b(?:of|to|by)(?: the| its)? \Z",
     re.IGNORECASE,
 )
 
@@ -81,23 +88,11 @@ def states_another_order(text: str, representation: Representation) -> bool:
     >>> states_another_order("(top-left, bottom-right)", xyxy)
     False
     """
-    return _is_another(orders_in(text), representation)
-
-
-def key_states_another_order(key: str, representation: Representation) -> bool:
-    """Return whether a key states another order of numbers than was asked for.
-
-    >>> from ..representation import REPRESENTATIONS
-    >>> key_states_another_order("boxYxyx", REPRESENTATIONS["xyxy"])
-    True
-    """
-    return _is_another(_orders_of_key(key), representation)
-
-
-def _is_another(orders: Iterable[tuple[str, ...]], representation: Representation) -> bool:
+    if "width" in requested_order(representation) and _TWO_CORNERS.search(text):
+        return True
     wanted = requested_order(representation)
     of_points = representation.match_rule is MatchRule.POINT_IN_OBJECT
-    for names in orders:
+    for names in orders_in(text):
         if len(names) == len(wanted):
             if names != wanted:
                 return True
@@ -108,14 +103,20 @@ def _is_another(orders: Iterable[tuple[str, ...]], representation: Representatio
     return False
 
 
+@lru_cache(maxsize=KEYS_REMEMBERED)
+def key_states_another_order(key: str, representation: Representation) -> bool:
+    """Return whether a key states another order of numbers than was asked for.
+
+    >>> from ..representation import REPRESENTATIONS
+    >>> key_states_another_order("boxYxyx", REPRESENTATIONS["xyxy"])
+    True
+    """
+    return states_another_order(_spaced(key), representation)
+
+
 def _spaced(key: str) -> str:
     """Return a key, and its words apart."""
     return f"{key} {' '.join(words_of(key))}"
-
-
-@lru_cache(maxsize=KEYS_REMEMBERED)
-def _orders_of_key(key: str) -> tuple[tuple[str, ...], ...]:
-    return tuple(orders_in(_spaced(key)))
 
 
 # --- units ----------------------------------------------------------------------------------------
@@ -138,6 +139,8 @@ _UNIT_WORDS = {
         r"\bnormali[sz]ed?\b|(?<=_)normali[sz]ed?|\bnormalisiert|\bnormalis[ée]|\bnormalizad|\bnorm\b|归一化|正規化|정규화"
         r"|нормализ"
         r"|\brel(?:ative)?[ _](?=bbox|box)|\bfractions?\b"
+        r"|\b(?:ratio|share|proportion)s?\b"
+        r"(?= (?:of|to) (?:the |its )?(?:image|picture|width|height))"
         r"|\brelative\b(?=[\"']|[ _](?:coord|value|position|unit"
         r"|to (?:the |its )?(?:image|picture|width|height|size|dimension)))",
         re.IGNORECASE,
@@ -148,10 +151,12 @@ _UNIT_WORDS = {
     ),
 }
 _OF_CONFIDENCE = re.compile(r"(?:confidence|score|prob)\w*[^\n|,;]{0,6}\Z", re.IGNORECASE)
-# "0-1000", "0 to 1", "[0, 999]"
+# "0-1000", "0 to 1", "[0, 999]"; four numbers are no range
 _RANGE = re.compile(
-    r"(?<![\d.])0(?:\.0)?\s?(?:-|–|to|and|\.\.|,)\s?(1000|999|1024|100|1(?:\.0)?)(?![\d.]\d|\d)"
+    r"(?<![\d.])(?<!\d, )(?<!\d,)0(?:\.0)?\s?(?P<joint>-|–|to|and|\.\.\.?|…|,)\s?"
+    r"(?P<top>1000|999|1024|100|1(?:\.0)?)(?![\d.]\d|\d|\s?,\s?\d)"
 )
+_CLEAR_TOPS = ("1000", "999", "1024")  # A range up to one of them is of coordinates
 _RANGES = {"1000": "thousandths", "999": "thousandths", "100": "percent", "1": "fractions",
     "1.0": "fractions", "1024": "1024ths"}  # fmt: skip
 _OF_RANGE = re.compile(r"normali[sz]|scale|range|grid|between|coordinate", re.IGNORECASE)
@@ -182,8 +187,17 @@ def units_in(text: str) -> Iterator[Unit]:
     lower = text.lower()
     if any(stem in lower for stem in _STEMS):
         yield from _units_in_words(text)
+    yield from map(_unit_named, _UNDER_UNIT.findall(text))
     if _MAY_BE_JOINED.search(lower) and any(map(_is_joined_of_fractions, words_of(text))):
         yield "fractions"
+
+
+# "unit": "mm": whatever is under such a key is a unit, known or not
+_UNDER_UNIT = re.compile(r'"[^"\n]{0,40}?\b_?units?"\s?: "([^"\n]{1,60})"', re.IGNORECASE)
+
+
+def _unit_named(value: str) -> Unit:
+    return next(_units_in_words(value), value)
 
 
 # For speed: without one of these, no pattern above or below finds a unit
@@ -192,17 +206,14 @@ _STEMS = (
     "퍼센트", "px", "pixel", "píxel", "像素", "ピクセル", "픽셀", "пиксел", "abs", "norm", "归一化",
     "正規化", "정규화", "rel", "fraction", "thousandth", "mille", "met", "inches", " cm", " mm",
     "scale", "range", "grid", "between", "coordinate", "measured", "version", "resized", "based on",
-    "image", "picture", "photo", "screenshot", "нормализ",
+    "image", "picture", "photo", "screenshot", "нормализ", "1000", "999", "1024", "ratio", "share",
+    "proportion", "unit",
 )  # fmt: skip
 _MAY_BE_JOINED = re.compile(r"[xywhltrb0-4]n(?![^\W_])")
 
 
 def _units_in_words(text: str) -> Iterator[Unit]:
-    ranges = [
-        _RANGES[match[1]]
-        for match in _RANGE.finditer(text)
-        if _OF_RANGE.search(text, max(0, match.start() - _AROUND), match.end() + _AROUND)
-    ]
+    ranges = [_RANGES[match["top"]] for match in _RANGE.finditer(text) if _is_range(match)]
     yield from ranges
     for unit, pattern in _UNIT_WORDS.items():
         for match in pattern.finditer(text):
@@ -222,6 +233,14 @@ def _units_in_words(text: str) -> Iterator[Unit]:
         yield "picture", int(width), int(height)
     for match in _SIZE_OF_PICTURE.finditer(text):
         yield "picture", int(match[1]), int(match[2])
+
+
+def _is_range(match: re.Match[str]) -> bool:
+    """Return whether two numbers say in which range coordinates lie."""
+    if match["top"] in _CLEAR_TOPS and match["joint"] != ",":
+        return True
+    start = max(0, match.start() - _AROUND)
+    return _OF_RANGE.search(match.string, start, match.end() + _AROUND) is not None
 
 
 _NORM_1000 = re.compile(r"norm(?:ali[sz]ed)?[_ ]?1000", re.IGNORECASE)
@@ -275,9 +294,24 @@ def key_states_another_unit(key: str, extent: ImageExtent | None) -> bool:
     return any(not is_unit_of_run(unit, extent) for unit in _units_of_key(key))
 
 
+# Words of a key that say its unit
+_WORDS_OF_UNITS = {
+    "pixels": frozenset("px pixel pixels abs absolute".split()),
+    "percent": frozenset("percent pct percentage percentages".split()),
+    "thousandths": frozenset("1000 999 thousandths permille".split()),
+    "fractions": frozenset(
+        "norm normed normalized normalised rel relative fraction fractions ratio ratios".split()
+    ),
+}
+
+
 @lru_cache(maxsize=KEYS_REMEMBERED)
 def _units_of_key(key: str) -> tuple[Unit, ...]:
-    return tuple(units_in(_spaced(key)))
+    words = words_of(key)
+    named = [unit for unit, known in _WORDS_OF_UNITS.items() if not known.isdisjoint(words)]
+    if "thousandths" in named:  # bbox_norm_1000
+        named = ["thousandths"]
+    return tuple(named) or tuple(units_in(_spaced(key)))
 
 
 # --- what stands at the numbers -------------------------------------------------------------------

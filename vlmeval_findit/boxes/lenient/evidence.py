@@ -75,6 +75,7 @@ _OF_VALUES = re.compile(
     rf"\b{_VALUES}(?:\s(?:of|for)\s[^\d,:;(]{{1,60}})?\s?(?:is|are|were)?\s?[:=]?\s?\Z",
     re.IGNORECASE,
 )
+_SHARES_OF = re.compile(r"\b(?:of|to|by)\b[^,.:;]{0,25}\Z")
 _NO_BOX = re.compile(
     r"\b(?:no|without) (?:\w+ ){0,2}(?:box|bbox)\b|\bformat is\W*\Z"
     r"|\b(?:gps|latitude|longitude|lat|long)\b",
@@ -88,7 +89,8 @@ _CORRECTION = re.compile(
 )
 _IMAGE = r"(?:whole |entire |full )?(?:image|picture|photo|canvas|screen|page)"
 _OF_IMAGE = re.compile(
-    rf"\b{_IMAGE}(?:'s)? (?:itself|bounds?|border|frame|size|box|bounding box|coordinates|spans)\b"
+    rf"\b{_IMAGE}(?:'s)? (?:itself|bounds?|border|frame|box|bounding box|coordinates|spans)\b"
+    rf"|(?<!of )(?<!to )(?<!by )(?<!of the )(?<!to the )(?<!by the )\b{_IMAGE} size\b"
     rf"|\b(?:box|bounds|coordinates|corners?) of the {_IMAGE}\W*\w*\W*\Z",
     re.IGNORECASE,
 )
@@ -138,11 +140,14 @@ def what_says(
     tag = _TAG.search(clause)
     if tag is not None and not tag[0].startswith("</"):
         return _of_tag(tag[0], asked, of_points)
-    if _OF_VALUES.search(clause):
+    values = _OF_VALUES.search(clause)
+    # "The box in percent of width and height is": these say what its numbers are shares of.
+    names_box = names_a_box(clause, of_points)
+    if values and not names_box and not _SHARES_OF.search(clause, 0, values.start()):
         return Says.NO_BOX
     if of_points and not POINTS.isdisjoint(words):
         return Says.BOX
-    if says_box(clause) or names_a_box(clause, of_points):
+    if names_box or says_box(clause):
         return Says.BOX
     if _nearest(words) in _PLACES or _SPANS.search(clause) or _ENDS_WITH_PLACE.search(clause):
         return Says.BOX

@@ -10,7 +10,7 @@ from .labels import without_tags
 from .objects import IS_VALUE
 from .records import NO_REPAIRS, Repair, Repairs
 from .repaired_values import List, Object, Value
-from .words import FRAMES, is_numbered, plain, rank_of_label
+from .words import FRAMES, is_asked, is_numbered, plain, rank_of_label, words_of
 
 
 class Labels(NamedTuple):
@@ -21,10 +21,13 @@ class Labels(NamedTuple):
     is_list: bool = False
 
 
-def stated_labels(fields: Mapping[str, Value], states_box: Callable[[str], bool]) -> Labels | None:
+def stated_labels(
+    fields: Mapping[str, Value], states_box: Callable[[str], bool], asked: Sequence[str] = ()
+) -> Labels | None:
     """Return the labels that an object states; None if it has none.
 
-    The likeliest of the keys that name a label counts, else the only other text.
+    The likeliest of the keys that name a label counts, else the only text that is a label asked
+    for, else the only other text.
     """
     ranked: list[tuple[int, int, str]] = []
     for place, key in enumerate(fields):
@@ -40,6 +43,9 @@ def stated_labels(fields: Mapping[str, Value], states_box: Callable[[str], bool]
         for key, value in fields.items()
         if isinstance(value, str) and value.strip() and not states_box(key)
     ]
+    are_asked = [(key, value) for key, value in texts if is_asked(value, asked)]
+    if len(are_asked) == 1:
+        return _one_label(are_asked[0][1].strip(), frozenset({Repair.KEY}))
     others = [(key, value) for key, value in texts if _may_be_label(key, value)]
     if len(others) == 1 and len(texts) == 1 and any(map(states_box, fields)):
         return _one_label(others[0][1].strip(), frozenset({Repair.KEY}))
@@ -49,7 +55,8 @@ def stated_labels(fields: Mapping[str, Value], states_box: Callable[[str], bool]
 def _may_be_label(key: str, value: str) -> bool:
     """Return whether a text may be a label: it is no number, order, unit or value of its own."""
     has_convention = any(True for _ in orders_in(value)) or any(True for _ in units_in(value))
-    is_number = is_numbered(key) or plain(key) in FRAMES or value.strip().isdecimal()
+    is_word = any(map(str.isalpha, words_of(value)))
+    is_number = is_numbered(key) or plain(key) in FRAMES or not is_word
     return not is_number and not has_convention and not IS_VALUE.match(value)
 
 

@@ -145,7 +145,10 @@ def _read_structured(
     answers = _distinct_answers(_stated(values, text, fmt, asked), search)
     around = _around([answer.value for answer in answers], text)
     boxes = list(chain.from_iterable(answer.boxes for answer in answers))
-    words = "\n".join(_words(values, text)) if boxes else ""
+    # A list that is no box, as [0, 1000], stays among the words.
+    starts = {answer.value.start for answer in answers}
+    as_values = [value for value in values if value.start in starts or _has_keys(value)]
+    words = "\n".join(_words(as_values, text)) if boxes else ""
     if states_another_unit(words, extent):
         boxes = []
     elif states_another_order(words, fmt.numbers):

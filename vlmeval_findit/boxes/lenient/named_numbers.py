@@ -20,10 +20,11 @@ _CLEAR_NAME = r"[xy][ _-]?(?:min|max|[0-4])|width|height"
 _FIELD = re.compile(
     rf"(?<![\w-])(?:(?P<name>{NAME})(?![\w-])(?:[ _](?:edge|side|border|boundary|coordinate))?"
     rf"[\"'`*)]{{0,3}}\s{{0,4}}(?:[:=>]|is\b(?: at\b)?|at\b|of\b)"
-    rf"|(?P<clear>{_CLEAR_NAME}))"
+    rf"|(?P<clear>{_CLEAR_NAME}|(?:left|top|right|bottom)[ _-](?:edge|side|border|boundary)))"
     rf"[ \t\"'`*]{{0,4}}{NUMBER}{UNIT}",
     re.IGNORECASE,
 )
+_EDGE = re.compile(r"[ _-](?:edge|side|border|boundary)\Z")
 _CENTRE = re.compile(
     rf"\bcent(?:er|re)(?:\s(?:is|at|point|lies|of|it|the|located)){{0,4}}\s?[:=]?\s?"
     rf"\({NUMBER}\s?,\s?{NUMBER}\)",
@@ -63,7 +64,7 @@ def _fields(text: str, has_sizes: bool) -> list[_Field]:
     """Return the numbers with names in a text, in order."""
     found: list[_Field] = []
     for match in _FIELD.finditer(text):
-        name = (match["name"] or match["clear"]).lower()
+        name = _EDGE.sub("", (match["name"] or match["clear"]).lower())
         found.append(_Field(match.start(), match.end(), name, match[3]))
     for match in _CENTRE.finditer(text):
         for name, number in zip(("cx", "cy"), match.groups(), strict=True):
@@ -99,7 +100,8 @@ def boxes_by_name(text: str, row: Representation) -> Iterator[NamedBox]:
     for match in _ASSIGNED.finditer(text) if "=" in text else ():
         names = re.split(r"\s?,\s?\\?", match["names"])
         numbers = re.split(r"\s?,\s?", match["numbers"])
-        if len(names) == len(numbers) == len(set(names)):
+        are_numbers = all(re.fullmatch(NUMBER, number) for number in numbers)
+        if are_numbers and len(names) == len(numbers) == len(set(names)):
             fields = [
                 _Field(match.start(), match.end(), name, number)
                 for name, number in zip(names, numbers, strict=True)
@@ -116,7 +118,8 @@ def _of_fields(fields: Sequence[_Field], row: Representation) -> Iterator[NamedB
 
 
 _RANGE = re.compile(
-    rf"(?<![\w-])(?P<axis>[xy])\s?[:=]\s?{NUMBER}\s?(?:→|->|–|—|-|to\b|and\b|until\b|bis\b)\s?"
+    r"(?<![\w-])(?P<axis>[xy])(?:\s?[:=]\s?|[- ](?:\w{2,10} ){0,2}(?:from|between) )"
+    rf"{NUMBER}\s?(?:→|->|–|—|-|to\b|and\b|until\b|bis\b)\s?"
     rf"(?:[xy]\s?[:=]\s?)?{NUMBER}{UNIT}",
     re.IGNORECASE,
 )

@@ -40,7 +40,7 @@ _COLUMNS = frozenset(("columns", "header", "headers", "fields", "column_names"))
 
 
 def rows_of_columns(value: Object) -> list[Object] | None:
-    """Return the rows of a table as objects; None if an object is no table."""
+    """Return the rows of a table as objects; None if an object has no columns with rows."""
     fields = dict(value.pairs)
     key = next((key for key in fields if key.lower() in _COLUMNS), None)
     names = fields[key] if key is not None else None
@@ -53,7 +53,7 @@ def rows_of_columns(value: Object) -> list[Object] | None:
             if isinstance(row, List) and len(row.items) == len(names.items):
                 pairs = list(zip(map(str, names.items), row.items, strict=True))
                 objects.append(Object(pairs, row.whole))
-    return objects
+    return objects or None
 
 
 def with_ends(fields: Mapping[str, Value]) -> dict[str, object]:

@@ -140,12 +140,15 @@ def _columns(line: str, sign: str) -> list[_Column]:
     # Prose has commas, too: a heading of a CSV file names numbers.
     if sign == " " and numbered < 4:
         return []
+    if sign in ", " and ":" in line:  # "Format: x1, y1, x2, y2"
+        return []
     is_heading = sign == "|" or (numbered >= 2 and "(" not in line) or (has_box and sign != ",")
     return columns if is_heading else []
 
 
 def _is_name(cell: str) -> bool:
-    return len(cell) < 60 and (cell == "" or not cell[0].isdigit()) and "[" not in cell
+    name = cell.split("(")[0]
+    return len(cell) < 60 and (cell == "" or not cell[0].isdigit()) and "[" not in name
 
 
 def _boxes_of_row(

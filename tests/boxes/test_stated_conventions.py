@@ -1,0 +1,168 @@
+"""An order or unit that a reply states decides whether it is read, wherever it stands."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import pytest
+
+from benchmarks.changed_readings import random_replies
+from vlmeval_findit.boxes import ImageExtent, ReplyFormat, parse_leniently, read
+
+JSON = ReplyFormat("json", "xyxy", "bbox_2d")
+TEXT = ReplyFormat("text", "xyxy")
+
+
+def boxes_in(reply: str, form: ReplyFormat, extent: ImageExtent) -> tuple[object, ...]:
+    """Return the boxes that only lenient parsing reads."""
+    strict = read(reply, form)
+    assert not strict.boxes
+    lenient = parse_leniently(reply, form, strict, extent, ("dog",))
+    return () if lenient is None else tuple(lenient.reading.boxes)
+
+
+# --- units ----------------------------------------------------------------------------------------
+
+# One box in each unit, and where the image lies in it
+UNITS: dict[str, tuple[list[float], ImageExtent]] = {
+    "pixels": ([112, 64, 388, 420], ImageExtent(640, 480)),
+    "thousandths": ([175, 133, 606, 875], ImageExtent(1000, 1000)),
+    "percent": ([17.5, 13.3, 60.6, 87.5], ImageExtent(100, 100)),
+    "fractions": ([0.175, 0.133, 0.606, 0.875], ImageExtent(1, 1)),
+}
+WORDS = {
+    "pixels": ["pixels", "px", "absolute pixels", "pixel coordinates", "in image pixels"],
+    "thousandths": [
+        "0-1000", "thousandths", "normalized to 0-1000", "scaled to [0, 1000]",
+        "on a 1000x1000 grid", "per mille", "normalised to [0, 999]",
+    ],
+    "percent": [
+        "percent", "%", "percentages of the image size", "per cent of width and height",
+        "0-100 scale",
+    ],
+    "fractions": [
+        "normalized", "fractions of the image", "relative coordinates", "normalised to 0-1",
+        "range 0..1", "ratio of image width and height",
+    ],
+}  # fmt: skip
+KEYS = {
+    "pixels": ["bbox_px", "box_pixels", "bboxPixels", "abs_bbox"],
+    "thousandths": ["bbox_1000", "bbox_norm1000", "box_0_1000"],
+    "percent": ["bbox_percent", "bboxPct", "percent_box"],
+    "fractions": ["normalized_bbox", "bbox_norm", "relBox", "bbox_relative"],
+}
+
+
+def replies_in_unit(words: str, box: Sequence[float]) -> Iterator[tuple[ReplyFormat, str]]:
+    """Yield replies that state a unit at every place."""
+    numbers = ", ".join(map(str, box))
+    x1, y1, x2, y2 = box
+    yield JSON, f'{{"bbox_2d": [{numbers}], "unit": "{words}"}}'
+    yield JSON, f'{{"coordinate_system": "{words}", "objects": [{{"bbox_2d": [{numbers}]}}]}}'
+    yield JSON, f'Boxes ({words}):\n{{"bbox_2d": [{numbers}]}}'
+    yield JSON, f'{{"bbox_2d": [{numbers}]}}\nCoordinates are {words}.'
+    yield JSON, f'{{"bbox_2d": [{numbers}]}} // {words}'
+    yield JSON, f'{{"note": "boxes in {words}", "x1": {x1}, "y1": {y1}, "x2": {x2}, "y2": {y2}}}'
+    yield TEXT, f"The bounding box in {words} is ({numbers})."
+    yield TEXT, f"Dog box: ({numbers}) ({words})"
+    yield TEXT, f"Units: {words}\nx_min: {x1}\ny_min: {y1}\nx_max: {x2}\ny_max: {y2}"
+    yield TEXT, f"| label | box ({words}) |\n|---|---|\n| dog | ({numbers}) |"
+
+
+@pytest.mark.parametrize("run", UNITS)
+@pytest.mark.parametrize(
+    ("unit", "words"), [(unit, each) for unit in WORDS for each in WORDS[unit]]
+)
+def test_a_box_is_read_only_in_the_unit_that_is_stated(unit: str, words: str, run: str) -> None:
+    for form, reply in replies_in_unit(words, UNITS[unit][0]):
+        assert bool(boxes_in(reply, form, UNITS[run][1])) == (unit == run), reply
+
+
+@pytest.mark.parametrize("run", UNITS)
+@pytest.mark.parametrize(("unit", "key"), [(unit, key) for unit in KEYS for key in KEYS[unit]])
+def test_a_key_that_names_a_unit_states_it(unit: str, key: str, run: str) -> None:
+    reply = f'{{"{key}": {UNITS[unit][0]}}}'
+    assert bool(boxes_in(reply, JSON, UNITS[run][1])) == (unit == run)
+
+
+@pytest.mark.parametrize("run", UNITS)
+def test_an_unknown_unit_is_another_one(run: str) -> None:
+    numbers, extent = UNITS[run]
+    assert not boxes_in(f'{{"units": "furlongs", "bbox_2d": {numbers}}}', JSON, extent)
+
+
+# --- orders ---------------------------------------------------------------------------------------
+
+# One box in each order
+ORDERS = {
+    "xyxy": [112, 64, 388, 420],
+    "yxyx": [64, 112, 420, 388],
+    "xywh": [112, 64, 276, 356],
+    "cxcywh": [250, 242, 276, 356],
+    "yxhw": [64, 112, 356, 276],
+}
+NAMES = {
+    "xyxy": [
+        "x1, y1, x2, y2", "x_min, y_min, x_max, y_max", "left, top, right, bottom",
+        "xmin ymin xmax ymax", "xyxy", "ltrb", "xminyminxmaxymax", "x0,y0,x1,y1",
+        "left/top/right/bottom",
+    ],
+    "yxyx": [
+        "y1, x1, y2, x2", "ymin, xmin, ymax, xmax", "top, left, bottom, right", "yxyx",
+        "y0,x0,y1,x1", "y_min x_min y_max x_max", "Y1X1Y2X2",
+    ],
+    "xywh": [
+        "x, y, w, h", "x, y, width, height", "left, top, width, height", "xywh", "ltwh", "x y w h",
+    ],
+    "cxcywh": [
+        "cx, cy, w, h", "center_x, center_y, width, height", "cxcywh", "xc, yc, w, h",
+        "centre x, centre y, width, height",
+    ],
+    "yxhw": ["y, x, h, w", "top, left, height, width", "yxhw"],
+}  # fmt: skip
+
+
+def replies_in_order(names: str, box: Sequence[float]) -> Iterator[tuple[str, str]]:
+    """Yield replies that state an order at every place, each with its output."""
+    numbers = ", ".join(map(str, box))
+    yield "json", f'{{"bbox": [{numbers}], "format": "{names}"}}'
+    yield "json", f'{{"bbox_format": "{names}", "objects": [{{"bbox": [{numbers}]}}]}}'
+    yield "json", f'Boxes as ({names}):\n[{{"bbox": [{numbers}],}}]'
+    yield "json", f'{{"bbox": [{numbers}]}}\nThe coordinates are in the order {names}.'
+    yield "json", f'{{"bbox": [{numbers}]}} // {names}'
+    yield "json", f'# {names}\n{{"bbox": [{numbers}]}}'
+    yield "json", f'{{"bbox ({names})": [{numbers}]}}'
+    yield "text", f"The bounding box ({names}) is ({numbers})."
+    yield "text", f"Dog box: ({numbers}) [{names}]"
+    yield "text", f"Format: {names}\nDog: ({numbers})"
+    yield "text", f"| label | box ({names}) |\n|---|---|\n| dog | ({numbers}) |"
+    if names.count(", ") == 3:
+        columns = ", ".join(f'"{name}"' for name in names.split(", "))
+        yield "json", f'{{"columns": [{columns}], "bbox": [{numbers}]}}'
+        yield "json", f'{{"order": [{columns}], "boxes": [[{numbers}]]}}'
+
+
+@pytest.mark.parametrize("asked", ORDERS)
+@pytest.mark.parametrize(
+    ("order", "names"), [(order, names) for order in NAMES for names in NAMES[order]]
+)
+def test_a_box_is_read_only_in_the_order_that_is_stated(order: str, names: str, asked: str) -> None:
+    for output, reply in replies_in_order(names, ORDERS[order]):
+        form = ReplyFormat(output, asked)
+        if read(reply, form).boxes:
+            continue  # Strictly in the requested syntax
+        boxes = boxes_in(reply, form, ImageExtent(640, 480))
+        assert boxes == (((112, 64, 388, 420),) if order == asked else ()), reply
+
+
+# --- whatever a reply states ----------------------------------------------------------------------
+
+
+def test_random_replies_are_read_and_keep_their_boxes() -> None:
+    for asked in random_replies(3000):
+        strict = read(asked.reply, asked.form)
+        extent = ImageExtent(1000, 1000)
+        lenient = parse_leniently(asked.reply, asked.form, strict, extent, asked.labels)
+        if lenient is not None:
+            assert lenient.reading.boxes[: len(strict.boxes)] == strict.boxes
+            assert lenient.reading.reason is strict.reason
