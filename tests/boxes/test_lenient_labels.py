@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from lenient_replies import (
+    GRID1000,
     JSON,
     JSON_LABELS,
     TEXT_LABELS,
@@ -189,3 +190,24 @@ def test_a_missing_label_is_no_wrong_label() -> None:
     assert kind("cat: [100, 200, 300, 400]") == "wrong label"
     assert kind('[{"bbox_2d": [100, 200, 300, 400], "label": "cat"}]') == "not readable"
     assert kind('[{"bbox_2d": [100, 200, 300, 400]}]') == "not readable"
+
+
+SYNONYMS = [
+    '{{"label": "{}", "bbox_2d": [100, 200, 300, 400]}}',
+    '{{"objects": [{{"class": "{}", "box": [100, 200, 300, 400]}}]}}',
+    "```json\n[{{'name': '{}', 'bbox_2d': [100, 200, 300, 400]}}]\n```",
+    "The {} is at [100, 200, 300, 400].",
+    "<ref>{}</ref><box>(100,200),(300,400)</box>",
+]
+
+
+@pytest.mark.parametrize("asked", ["person", "guy on the left", "woman"])
+@pytest.mark.parametrize("called", ["person", "woman", "人", "man in a red shirt"])
+@pytest.mark.parametrize("reply", SYNONYMS)
+def test_where_one_label_is_asked_for_names_do_not_matter(
+    reply: str, called: str, asked: str
+) -> None:
+    text = reply.format(called)
+    result = parse_leniently(text, JSON, read(text, JSON), GRID1000, (asked,))
+    assert result is not None
+    assert result.reading.boxes == (A,)

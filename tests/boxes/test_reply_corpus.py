@@ -20,7 +20,6 @@ ANSWERS = {
 
 # What the protocol decides otherwise than the author of the corpus, who was in doubt
 DECIDED = {
-    "beside-mixed-labels": "one label was asked for and another is stated",
     "ocr-invoice": "a label asked for as a key is a label",
     "fr-timestamp-text": "the strict reading has these boxes",
 }

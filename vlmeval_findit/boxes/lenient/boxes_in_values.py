@@ -31,14 +31,11 @@ from .repaired_values import List, Object, Value, values_in
 from .words import (
     CONTAINERS,
     FRAMES,
-    RANK_OF_CLASSES,
     first_of,
     is_asked,
     is_of_others,
-    is_same_thing,
     key_says_box,
     plain,
-    rank_of_label,
     words_of,
 )
 from .words import POINTS as POINT_WORDS
@@ -185,7 +182,7 @@ class BoxSearch:
         fields = dict(value.pairs)
         if self._is_video:
             context = self._in_stated_frame(fields, context)
-        if self._is_of_another(fields) or is_absent(fields):
+        if is_absent(fields):
             return
         if stated is None:
             yield from self._boxes_of_fields(value, fields, context)
@@ -208,16 +205,6 @@ class BoxSearch:
 
     def _states_box(self, key: str) -> bool:
         return key in self._requested_keys or key_says_box(key, self._of_points)
-
-    def _is_of_another(self, fields: Mapping[str, Value]) -> bool:
-        """Return whether an object says that it is another thing than the one asked for."""
-        if self._needs_labels or not self._asked:
-            return False
-        for key, value in fields.items():
-            rank = rank_of_label(key)
-            if isinstance(value, str) and rank is not None and rank <= RANK_OF_CLASSES:
-                return not is_same_thing(TAG.sub(" ", value), self._asked)
-        return False
 
     def _in_stated_frame(self, fields: Mapping[str, Value], context: Context) -> Context:
         key = "frame_idx" if "frame_idx" in fields else first_of(fields, FRAMES)

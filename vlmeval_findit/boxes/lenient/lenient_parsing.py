@@ -21,11 +21,19 @@ from ..spaces import ImageExtent
 from .boxes_in_prose import boxes_in_prose
 from .boxes_in_values import BoxSearch
 from .conventions import states_another_order, states_another_unit, without_own_units
-from .evidence import Says, clause_before, is_corrected, is_whole_answer, what_says
+from .evidence import (
+    Says,
+    clause_before,
+    is_corrected,
+    is_said_to_be_absent,
+    is_whole_answer,
+    what_says,
+)
 from .labels import is_lost
 from .objects import texts_in
 from .records import NO_REPAIRS, Candidate, Repair, Repairs
 from .repaired_values import List, Object, ParsedValue, values_in
+from .words import asked_label
 
 __all__ = ["LenientReply", "Repair", "parse_leniently"]
 
@@ -68,8 +76,8 @@ def parse_leniently(
         extent: where the image lies in these units (:func:`..spaces.reply_extent`). Location
             tokens are fractions of the image; without an extent they are not read, nor are
             numbers whose unit is stated.
-        asked: the labels that the query asks for, where they are known. Numbers behind one are
-            a box; an object with another label than the only one asked for has none.
+        asked: the labels that the query asks for, where they are known: numbers behind one are
+            a box, and a reply may say that the only one is not there.
 
     >>> how = ReplyFormat("json", "xyxy", key="bbox_2d")
     >>> cut = "[{'bbox_2d': [1, 2, 3, 4]}, {'bbox_2d': [5, 6, 7"
@@ -176,9 +184,12 @@ def _stated(
     is_alone = not all(are_certain) and is_whole_answer(
         text, [(value.start, value.end) for value in values]
     )
+    is_absent = fmt.frames == 1 and is_said_to_be_absent(text, asked)
     stated: list[ParsedValue] = []
     end = 0
     for value, is_certain in zip(values, are_certain, strict=True):
+        if is_absent and not asked_label(text[value.start : value.end], asked):
+            continue
         said = what_says(clause_before(text, value.start, end), asked, of_points=of_points)
         between = text[end : value.start]
         end = value.end

@@ -117,7 +117,6 @@ _LABELS = tuple(
         "type kind",
     )
 )
-RANK_OF_CLASSES = 1  # Up to this rank a key can name nothing but what the object is
 _NUMBERED = frozenset(("id", "ids", "index", "idx", "number", "score", "scores", "confidence"))
 # Keys around lists of objects; none is a label
 CONTAINERS = frozenset(
@@ -153,34 +152,6 @@ def rank_of_label(key: str) -> int | None:
 def is_numbered(key: str) -> bool:
     """Return whether a key is of a number, as an id or a score."""
     return not _NUMBERED.isdisjoint(words_of(key))
-
-
-_GENERIC = frozenset("a an the object target item ref referred region box bbox none".split())
-
-
-def is_same_thing(label: str, asked: Iterable[str]) -> bool:
-    """Return whether a stated label may mean what was asked for: they share a word.
-
-    A label of no word but "object" and the like states nothing, nor does one of another script.
-
-    >>> is_same_thing("dogs", ["black dog"]), is_same_thing("cat", ["black dog"])
-    (True, False)
-    """
-    stated = _nouns(label)
-    for each in asked:
-        wanted = _nouns(each)
-        if plain(label) == plain(each):
-            return True
-        if not stated or not wanted or not stated.isdisjoint(wanted):
-            return True
-        if "".join(stated).isascii() != "".join(wanted).isascii():
-            return True
-    return False
-
-
-def _nouns(label: str) -> set[str]:
-    words = {word for word in words_of(label) if word not in _GENERIC and not word.isdecimal()}
-    return {word.removesuffix("s") for word in words}
 
 
 def asked_label(text: str, asked: Sequence[str]) -> str:
