@@ -9,11 +9,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import vlmeval_findit as findit
+from benchmarks.changed_readings import of_corpora, random_replies
 from vlmeval_findit.boxes import (
     JSON_KEYS,
     PAPER_REPRESENTATIONS,
     STRUCTURES,
     AnswerKind,
+    ImageExtent,
     ReplyFormat,
     answer_kind,
     parse_leniently,
@@ -155,3 +157,18 @@ def test_an_empty_list_over_frames_is_nothing_found(how: str, options: dict[str,
     truth = findit.truth(BOX, frames=[1], **labels)
     row = findit.score(["[]"], [truth], how, sizes=SIZE, space=SPACE, **options).queries[0]
     assert [event["kind"] for event in row.details["errors"]] == ["nothing found"]
+
+
+def test_the_kind_of_a_reply_does_not_depend_on_its_labels() -> None:
+    """``findit.read`` knows no labels, a score does: both say the same of a reply."""
+    for asked in (*of_corpora(), *random_replies(1000)):
+        strict = reader(asked.form)(asked.reply)
+        kinds = {
+            answer_kind(
+                asked.reply,
+                strict,
+                parse_leniently(asked.reply, asked.form, strict, ImageExtent(1000, 1000), labels),
+            )
+            for labels in ((), asked.labels)
+        }
+        assert len(kinds) == 1, asked

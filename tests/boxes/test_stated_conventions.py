@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import pytest
 
+import vlmeval_findit as findit
 from benchmarks.changed_readings import random_replies
 from vlmeval_findit.boxes import ImageExtent, ReplyFormat, parse_leniently, read
 
@@ -166,3 +167,23 @@ def test_random_replies_are_read_and_keep_their_boxes() -> None:
         if lenient is not None:
             assert lenient.reading.boxes[: len(strict.boxes)] == strict.boxes
             assert lenient.reading.reason is strict.reason
+
+
+# --- pixels, and pictures whose numbers are the same in another unit ------------------------------
+
+SIDES = (100, 640, 1000, 1024)
+
+
+@pytest.mark.parametrize("words", ["in pixels", "in thousandths", "in percent"])
+@pytest.mark.parametrize("space", ["pixels", "grid1000", "percent"])
+@pytest.mark.parametrize("side", SIDES)
+def test_a_square_picture_decides_no_unit(side: int, space: str, words: str) -> None:
+    unit = {"pixels": "pixels", "grid1000": "thousandths", "percent": "percent"}[space]
+    reply = f"The bounding box {words} is (10, 20, 30, 40)."
+    extent = {"pixels": side, "grid1000": 1000, "percent": 100}[space]
+    full = {"in pixels": side, "in thousandths": 1000, "in percent": 100}[words]
+    scored = findit.score([reply], [[[0, 0, 9, 9]]], "xyxy_text", sizes=(side, side), space=space)
+    lenient = scored.queries[0].details.get("lenient")
+    # Of a picture of 1000 x 1000 pixels a pixel is a thousandth.
+    is_of_run = words == f"in {unit}" or (extent == full and unit == "pixels")
+    assert (lenient is not None) == is_of_run

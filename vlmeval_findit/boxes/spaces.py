@@ -317,17 +317,27 @@ class SpaceKind:
     # Required settings of :class:`Space`, each with an example
     needs: Mapping[str, int] = field(default_factory=dict)
     of_file: bool = False  # Of the image file, whatever size of it was sent
+    unit: str = ""  # What numbers count, in a word that replies may state; "": no such word
+
+
+PIXELS = "pixels"
+
+
+def _of_the_image(name: str, release_name: str, means: str, full: float, unit: str) -> SpaceKind:
+    """Make the row of a space that counts shares of width and height."""
+    return SpaceKind(name, release_name, means, lambda *_: (full, full), unit=unit)
 
 
 _ROWS = (
-    SpaceKind("grid1000", "standard", "1/1000 of width and height", lambda *_: (1000.0, 1000.0)),
-    SpaceKind("unit", "unit_rescale", "fractions of width and height", lambda *_: (1.0, 1.0)),
-    SpaceKind("percent", "percent", "percent of width and height", lambda *_: (100.0, 100.0)),
+    _of_the_image("grid1000", "standard", "1/1000 of width and height", 1000.0, "thousandths"),
+    _of_the_image("unit", "unit_rescale", "fractions of width and height", 1.0, "fractions"),
+    _of_the_image("percent", "percent", "percent of width and height", 100.0, "percent"),
     SpaceKind(
         "pixels",
         "no_rescale",
         "pixels of the sent image, at most 4096 a side",
         lambda size, _: _sender_limited(size),
+        unit=PIXELS,
     ),
     SpaceKind(
         "file_pixels",
@@ -335,19 +345,28 @@ _ROWS = (
         "pixels of the image file, however large",
         lambda size, _: size,
         of_file=True,
+        unit=PIXELS,
     ),
-    SpaceKind("openai_high", "openai_high", "pixels after OpenAI's 'high' resize", _openai_high),
+    SpaceKind(
+        "openai_high",
+        "openai_high",
+        "pixels after OpenAI's 'high' resize",
+        _openai_high,
+        unit=PIXELS,
+    ),
     SpaceKind(
         "claude_standard",
         "claude_standard",
         "pixels after Anthropic's resize to 1568 pixels",
         _claude(edge=1568, tokens=1568),
+        unit=PIXELS,
     ),
     SpaceKind(
         "claude_highres",
         "claude_highres",
         "pixels after Anthropic's resize to 2576 pixels",
         _claude(edge=2576, tokens=4784),
+        unit=PIXELS,
     ),
     SpaceKind(
         "smart_resize",
@@ -355,6 +374,7 @@ _ROWS = (
         "pixels of a Qwen processor's resize",
         _smart_resize,
         {"min_pixels": 200_704, "max_pixels": 1_605_632},
+        unit=PIXELS,
     ),
     SpaceKind(
         "letterbox",

@@ -44,17 +44,20 @@ def lenient_matches(
     match_rule: MatchRule = MatchRule.BOX_OVERLAP,
     extents: Sequence[ImageExtent | None] = (),
     asked: Sequence[Sequence[str]] = (),
+    units: Sequence[str] = (),
 ) -> dict[int, LenientResult]:
     """Match the lenient readings, by index of their replies.
 
     ``extents`` are where the images lie in the replies' numbers: tokens and stated units need
-    them. ``asked`` are the labels that each query asks for.
+    them. ``asked`` are the labels that each query asks for, ``units`` what each reply's numbers
+    count.
     """
     lenient: dict[int, LenientReply] = {}
     for place, reading in enumerate(readings):
         extent = extents[place] if extents else None
         labels = asked[place] if asked else ()
-        parsed = parse_leniently(replies[place], formats[place], reading, extent, labels)
+        unit = units[place] if units else ""
+        parsed = parse_leniently(replies[place], formats[place], reading, extent, labels, unit)
         if parsed is not None:
             lenient[place] = parsed
     matches = match(

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...boxes import (
+    SPACE_KINDS,
     AnswerKind,
     Confidences,
     ErrorEvent,
@@ -128,7 +129,10 @@ def match_replies(
     match_rule = variant.match_rule
     matches = match(readings, truths, maps, match_rule)
     asked = [asked_labels(query, variant) for query in queries]
-    lenient = lenient_matches(texts, formats, readings, truths, maps, match_rule, extents, asked)
+    units = [SPACE_KINDS[each.space.kind].unit for each in spaces]
+    lenient = lenient_matches(
+        texts, formats, readings, truths, maps, match_rule, extents, asked, units
+    )
     scored: list[ScoredReply] = []
     for place, reply in enumerate(replies):
         reading = readings[place]

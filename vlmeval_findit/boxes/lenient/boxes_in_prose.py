@@ -14,7 +14,12 @@ from typing import NamedTuple
 from ..representation import MatchRule, ReplyFormat, Representation
 from ..spaces import ImageExtent
 from .boxes_in_values import POINTS, is_confidence
-from .conventions import states_another_order, states_another_unit, without_own_units
+from .conventions import (
+    RunNumbers,
+    states_another_order,
+    states_another_unit,
+    without_own_units,
+)
 from .evidence import (
     Says,
     clause_before,
@@ -57,23 +62,23 @@ class BoxInText(NamedTuple):
 def boxes_in_prose(
     text: str,
     fmt: ReplyFormat,
-    extent: ImageExtent | None = None,
+    run: RunNumbers,
     asked: Sequence[str] = (),
 ) -> list[Candidate]:
     """Return the boxes in prose that have the label and frame asked for, each once.
 
-    ``extent`` is where the image lies in the numbers of a reply; without it location tokens,
+    ``run`` says what the numbers of a reply count; without an extent location tokens,
     which are fractions of the image, cannot be written in these numbers and are not read.
     ``asked`` are the labels asked for.
     """
     # For speed: many replies of words have no number.
     if not _DIGIT.search(text):
         return []
-    plain_text = without_own_units(in_ascii(text), extent)
+    plain_text = without_own_units(in_ascii(text), run)
     plain_text = _DECIMAL_COMMAS.sub(lambda numbers: numbers[0].replace(",", "."), plain_text)
     tables = tables_in(plain_text, fmt.numbers)
     prose = _blanked(plain_text, tables.spans)
-    found = [*_of_tables(tables), *_boxes_in(prose, fmt, extent)]
+    found = [*_of_tables(tables), *_boxes_in(prose, fmt, run.extent)]
     found.sort(key=lambda box: (box.start, -box.end))
     apart: list[BoxInText] = []
     for each in found:
@@ -82,7 +87,7 @@ def boxes_in_prose(
             apart.append(each)
     if not apart:
         return []
-    apart = _as_stated(apart, plain_text, tables, fmt, extent)
+    apart = _as_stated(apart, plain_text, tables, fmt, run)
     stated = _stated(apart, plain_text, fmt, asked)
     # Labels are cut from the text as it was written.
     boxes = list(_with_frames_and_labels(apart, stated, text, fmt, asked))
@@ -129,7 +134,7 @@ def _as_stated(
     text: str,
     tables: Tables,
     fmt: ReplyFormat,
-    extent: ImageExtent | None,
+    run: RunNumbers,
 ) -> list[BoxInText]:
     """Leave out boxes whose order or unit the reply denies, wherever it does so."""
     words = _blanked(text, tables.named)
@@ -138,7 +143,7 @@ def _as_stated(
     if any(box.in_order for box in boxes) and states_another_order(words, fmt.numbers):
         boxes = [box for box in boxes if not box.in_order]
     if not all(box.is_converted for box in boxes) and states_another_unit(
-        _without_labels(text), extent
+        _without_labels(text), run
     ):
         boxes = [box for box in boxes if box.is_converted]
     return boxes

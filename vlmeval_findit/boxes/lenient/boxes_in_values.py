@@ -18,8 +18,7 @@ from ..representation import (
     MatchRule,
     ReplyFormat,
 )
-from ..spaces import ImageExtent
-from .conventions import key_states_another_order, key_states_another_unit
+from .conventions import RunNumbers, key_states_another_order, key_states_another_unit
 from .labels import TAG, without_tags
 from .labels_in_values import Labels, is_marked, stated_labels
 from .named_corners import box_of_corners, corner_of
@@ -69,15 +68,13 @@ class _Numbers(NamedTuple):
 class BoxSearch:
     """Finds the boxes in the values of a reply; ``indices`` are all frame numbers.
 
-    ``extent`` is where the image lies in the numbers of a reply, ``asked`` are the labels asked
-    for. A box is only what a key says to be one, or a list of numbers without a key.
+    ``run`` says what the numbers of a reply count, ``asked`` are the labels asked for. A box is
+    only what a key says to be one, or a list of numbers without a key.
     """
 
-    def __init__(
-        self, fmt: ReplyFormat, extent: ImageExtent | None = None, asked: Sequence[str] = ()
-    ) -> None:
+    def __init__(self, fmt: ReplyFormat, run: RunNumbers, asked: Sequence[str] = ()) -> None:
         self._format = fmt
-        self._extent = extent
+        self._run = run
         self._asked = asked
         self._row = fmt.numbers
         self._is_video = fmt.frames > 1
@@ -261,7 +258,7 @@ class BoxSearch:
             if not is_label and key_states_another_order(key, self._row):
                 continue
             may_have_unit = context.in_box or not is_label
-            if may_have_unit and key_states_another_unit(key, self._extent):
+            if may_have_unit and key_states_another_unit(key, self._run):
                 continue
             if key in self._requested_keys:
                 requested.append(key)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from functools import lru_cache
+from typing import NamedTuple
 
 from ..representation import MatchRule, Representation
 from ..spaces import ImageExtent
@@ -260,16 +261,34 @@ def size_of_picture(width: int, height: int) -> str:
     return f"<size of the picture: {width} {height}>"
 
 
-def is_unit_of_run(unit: Unit, extent: ImageExtent | None) -> bool:
-    """Return whether numbers in a unit are those of the run, whose image has an extent.
+class RunNumbers(NamedTuple):
+    """What the numbers of a run's replies count."""
 
-    >>> is_unit_of_run("percent", ImageExtent(1000, 1000)), is_unit_of_run("pixels", None)
-    (False, False)
+    extent: ImageExtent | None = None  # Where the image lies in them; None: not known
+    unit: str = ""  # As a space says (``SpaceKind.unit``); "": not known
+
+    @property
+    def count_pixels(self) -> bool:
+        if self.unit or self.extent is None:
+            return self.unit == "pixels"
+        return self.extent[:2] not in ((100, 100), (1, 1), (1000, 1000))
+
+
+def is_unit_of_run(unit: Unit, run: RunNumbers) -> bool:
+    """Return whether numbers in a unit are those of the run.
+
+    A picture of 1000 x 1000 pixels has the same numbers in pixels and in thousandths.
+
+    >>> is_unit_of_run("percent", RunNumbers(ImageExtent(1000, 1000)))
+    False
+    >>> square = RunNumbers(ImageExtent(1000, 1000), "pixels")
+    >>> is_unit_of_run("pixels", square), is_unit_of_run("thousandths", square)
+    (True, True)
     """
-    if extent is None:
+    if run.extent is None:
         return False
-    size = (extent.width, extent.height)
-    in_pixels = not any(size == (full, full) for full in _FULL.values())
+    size = run.extent[:2]
+    in_pixels = run.count_pixels
     if isinstance(unit, tuple) and unit[0] == "picture":
         return size == unit[1:] or not in_pixels
     if isinstance(unit, tuple):
@@ -280,18 +299,18 @@ def is_unit_of_run(unit: Unit, extent: ImageExtent | None) -> bool:
     return full is not None and size == (full, full)
 
 
-def states_another_unit(text: str, extent: ImageExtent | None) -> bool:
+def states_another_unit(text: str, run: RunNumbers) -> bool:
     """Return whether a text states another unit than that of the run."""
-    return any(not is_unit_of_run(unit, extent) for unit in units_in(text))
+    return any(not is_unit_of_run(unit, run) for unit in units_in(text))
 
 
-def key_states_another_unit(key: str, extent: ImageExtent | None) -> bool:
+def key_states_another_unit(key: str, run: RunNumbers) -> bool:
     """Return whether a key states another unit than that of the run.
 
-    >>> key_states_another_unit("bbox_percent", ImageExtent(640, 480))
+    >>> key_states_another_unit("bbox_percent", RunNumbers(ImageExtent(640, 480)))
     True
     """
-    return any(not is_unit_of_run(unit, extent) for unit in _units_of_key(key))
+    return any(not is_unit_of_run(unit, run) for unit in _units_of_key(key))
 
 
 # Words of a key that say its unit
@@ -323,14 +342,14 @@ _BEHIND_NUMBERS = {
 _ABOUT = re.compile(r"[~≈](?=\s?[\d.])")
 
 
-def without_own_units(text: str, extent: ImageExtent | None) -> str:
+def without_own_units(text: str, run: RunNumbers) -> str:
     """Replace the run's own unit behind numbers, and "about" before them, by blanks.
 
-    >>> without_own_units("(~157 px, 150 px)", ImageExtent(640, 480))
+    >>> without_own_units("(~157 px, 150 px)", RunNumbers(ImageExtent(640, 480)))
     '( 157   , 150   )'
     """
     text = _ABOUT.sub(" ", text)
     for unit, pattern in _BEHIND_NUMBERS.items():
-        if pattern.search(text) and is_unit_of_run(unit, extent):
+        if pattern.search(text) and is_unit_of_run(unit, run):
             text = pattern.sub(lambda match: " " * len(match[0]), text)
     return text

@@ -20,7 +20,12 @@ from ..representation import Corners, MatchRule, ReplyFormat
 from ..spaces import ImageExtent
 from .boxes_in_prose import boxes_in_prose
 from .boxes_in_values import BoxSearch
-from .conventions import states_another_order, states_another_unit, without_own_units
+from .conventions import (
+    RunNumbers,
+    states_another_order,
+    states_another_unit,
+    without_own_units,
+)
 from .evidence import (
     Says,
     clause_before,
@@ -62,6 +67,7 @@ def parse_leniently(
     strict: ParsedReply,
     extent: ImageExtent | None = None,
     asked: Sequence[str] = (),
+    unit: str = "",
 ) -> LenientReply | None:
     """Parse a reply leniently; None if that finds no more than ``strict``, whose boxes it keeps.
 
@@ -78,6 +84,8 @@ def parse_leniently(
             numbers whose unit is stated.
         asked: the labels that the query asks for, where they are known: numbers behind one are
             a box, and a reply may say that the only one is not there.
+        unit: what the numbers count (``SpaceKind.unit``); without it, an extent of 1, 100 or 1000
+            a side is taken for fractions, percent or thousandths, any other for pixels.
 
     >>> how = ReplyFormat("json", "xyxy", key="bbox_2d")
     >>> cut = "[{'bbox_2d': [1, 2, 3, 4]}, {'bbox_2d': [5, 6, 7"
@@ -91,10 +99,11 @@ def parse_leniently(
     written = reply[:LONGEST_REPLY]
     if "&quot;" in written:
         written = html.unescape(written)
-    text = without_own_units(written, extent)
+    run = RunNumbers(extent, unit)
+    text = without_own_units(written, run)
     unmarked = _MARKS_AT_BRACKETS.sub(lambda mark: " " * len(mark[0]), text)
     values = list(values_in(unmarked))
-    reading, repairs = _read_structured(values, text, fmt, strict, extent, asked)
+    reading, repairs = _read_structured(values, text, fmt, strict, run, asked)
     if unmarked != written and reading.boxes:
         repairs |= {Repair.NUMBERS}
     # A text with objects is not read as prose: their keys may give numbers another meaning.
@@ -102,7 +111,7 @@ def parse_leniently(
         is_cut = strict.reason is FormatFailure.TRUNCATED
         # The last word may be cut off: 12 of 128.
         whole = _LAST_WORD.sub("", text) if is_cut else text
-        reading, repairs = _read_prose(whole, fmt, extent, asked)
+        reading, repairs = _read_prose(whole, fmt, run, asked)
         if adheres and reading.boxes:
             repairs = frozenset({Repair.LABEL})
     if not reading.boxes:
@@ -119,9 +128,9 @@ def parse_leniently(
 
 
 def _read_prose(
-    text: str, fmt: ReplyFormat, extent: ImageExtent | None, asked: Sequence[str]
+    text: str, fmt: ReplyFormat, run: RunNumbers, asked: Sequence[str]
 ) -> tuple[ParsedReply, Repairs]:
-    candidates = boxes_in_prose(text, fmt, extent, asked)
+    candidates = boxes_in_prose(text, fmt, run, asked)
     indices = [candidate.frame for candidate in candidates if candidate.frame is not None]
     reading = _read(candidates, indices, fmt)
     if fmt.output == "json" and reading.boxes:
@@ -145,11 +154,11 @@ def _read_structured(
     text: str,
     fmt: ReplyFormat,
     strict: ParsedReply,
-    extent: ImageExtent | None,
+    run: RunNumbers,
     asked: Sequence[str],
 ) -> tuple[ParsedReply, Repairs]:
     """Read the boxes of lists and objects."""
-    search = BoxSearch(fmt, extent, asked)
+    search = BoxSearch(fmt, run, asked)
     answers = _distinct_answers(_stated(values, text, fmt, asked), search)
     around = _around([answer.value for answer in answers], text)
     boxes = list(chain.from_iterable(answer.boxes for answer in answers))
@@ -157,7 +166,7 @@ def _read_structured(
     starts = {answer.value.start for answer in answers}
     as_values = [value for value in values if value.start in starts or _has_keys(value)]
     words = "\n".join(_words(as_values, text)) if boxes else ""
-    if states_another_unit(words, extent):
+    if states_another_unit(words, run):
         boxes = []
     elif states_another_order(words, fmt.numbers):
         boxes = [box for box in boxes if box.named]
