@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from functools import lru_cache
 from typing import NamedTuple
 
 from ..representation import MatchRule, Representation
 from ..spaces import ImageExtent
 from .number_names import NAME, in_order, joined_names, requested_order
-from .words import KEYS_REMEMBERED, words_of
+from .remembered import Remembered
+from .words import words_of
 
 # --- orders ---------------------------------------------------------------------------------------
 
@@ -104,7 +104,7 @@ def states_another_order(text: str, representation: Representation) -> bool:
     return False
 
 
-@lru_cache(maxsize=KEYS_REMEMBERED)
+@Remembered
 def key_states_another_order(key: str, representation: Representation) -> bool:
     """Return whether a key states another order of numbers than was asked for.
 
@@ -324,7 +324,7 @@ _WORDS_OF_UNITS = {
 }
 
 
-@lru_cache(maxsize=KEYS_REMEMBERED)
+@Remembered
 def _units_of_key(key: str) -> tuple[Unit, ...]:
     words = words_of(key)
     named = [unit for unit, known in _WORDS_OF_UNITS.items() if not known.isdisjoint(words)]

@@ -142,12 +142,11 @@ def what_says(
         return _of_tag(tag[0], asked, of_points)
     values = _OF_VALUES.search(clause)
     # "The box in percent of width and height is": these say what its numbers are shares of.
-    names_box = names_a_box(clause, of_points)
-    if values and not names_box and not _SHARES_OF.search(clause, 0, values.start()):
-        return Says.NO_BOX
+    if values is not None and not _SHARES_OF.search(clause, 0, values.start()):
+        return Says.BOX if names_a_box(clause, of_points) else Says.NO_BOX
     if of_points and not POINTS.isdisjoint(words):
         return Says.BOX
-    if names_box or says_box(clause):
+    if says_box(clause) or names_a_box(clause, of_points):
         return Says.BOX
     if _nearest(words) in _PLACES or _SPANS.search(clause) or _ENDS_WITH_PLACE.search(clause):
         return Says.BOX

@@ -166,7 +166,9 @@ def _read_structured(
     starts = {answer.value.start for answer in answers}
     as_values = [value for value in values if value.start in starts or _has_keys(value)]
     words = "\n".join(_words(as_values, text)) if boxes else ""
-    if states_another_unit(words, run):
+    if not words.strip():
+        pass  # For speed: nothing is stated
+    elif states_another_unit(words, run):
         boxes = []
     elif states_another_order(words, fmt.numbers):
         boxes = [box for box in boxes if box.named]

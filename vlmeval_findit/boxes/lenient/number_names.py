@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
 from ..representation import Corners, MatchRule, Representation
+from .remembered import Remembered
 
 # A name of a number in words; the longer ones first
 NAME = (
@@ -44,7 +45,7 @@ _PART = re.compile(PART_OF_JOINED)
 _NO_LETTER = re.compile(r"[\W_]+")
 
 
-@lru_cache(maxsize=1000)
+@Remembered
 def number_name(key: str) -> str:
     """Return the plain name of a number: xmin, ymax, cx, width, x1 and the like.
 
@@ -69,7 +70,7 @@ def number_name(key: str) -> str:
     return name
 
 
-@lru_cache(maxsize=1000)
+@Remembered
 def joined_names(word: str) -> tuple[str, ...]:
     """Return the names of two, four or eight numbers that are written as one word; else none.
 
@@ -100,9 +101,6 @@ def in_order(names: Sequence[str]) -> tuple[str, ...]:
     return tuple(result)
 
 
-_in_order = lru_cache(maxsize=1000)(in_order)  # Objects of a reply have the same keys
-
-
 @lru_cache
 def requested_order(representation: Representation) -> tuple[str, ...]:
     """Return the plain names of the numbers that a format asks for, in its order."""
@@ -124,8 +122,10 @@ def numbers_by_name(
     >>> numbers_by_name({"y1": 2, "x1": 1, "x2": 3, "y2": 4}, REPRESENTATIONS["xyxy"])
     [1, 2, 3, 4]
     """
-    by_name = dict(zip(_in_order((*fields,)), fields.values(), strict=True))
     wanted = requested_order(representation)
+    if len(fields) < min(len(wanted), len(_CORNERS)):
+        return None
+    by_name = dict(zip(in_order([*fields]), fields.values(), strict=True))
     if representation.match_rule is MatchRule.POINT_IN_OBJECT:
         if any(name in by_name for name in _SIZES):
             return None

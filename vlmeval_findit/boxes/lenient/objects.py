@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 
 from .conventions import size_of_picture
+from .remembered import Remembered
 from .repaired_values import List, Object, Value
 from .words import rank_of_label, words_of
 
@@ -100,8 +101,8 @@ def _sizes_of_picture(value: Object) -> Iterator[str]:
     """Yield the size of the picture that an object states beside its boxes."""
     sides: dict[str, int] = {}
     for key, item in value.pairs:
-        words = set(words_of(key))
-        if words.isdisjoint(("image", "img", "picture", "resolution")):
+        words = _words_of_picture(key)
+        if not words:
             continue
         numbers = item.items if isinstance(item, List) else [item]
         if isinstance(item, Object):
@@ -113,6 +114,14 @@ def _sizes_of_picture(value: Object) -> Iterator[str]:
             sides["width" if "width" in words else "height"] = whole[0]
     if len(sides) == 2:
         yield size_of_picture(sides["width"], sides["height"])
+
+
+@Remembered
+def _words_of_picture(key: str) -> frozenset[str]:
+    """Return the words of a key that is about the picture, as its size; else none."""
+    words = frozenset(words_of(key))
+    is_of_picture = not words.isdisjoint(("image", "img", "picture", "resolution"))
+    return words if is_of_picture else frozenset()
 
 
 def _is_list_of_labels(key: str, value: List | Object) -> bool:

@@ -8,12 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from functools import lru_cache
 
 from .number_names import joined_names
-
-# Keys whose meaning is remembered: the replies of a run have the same few
-KEYS_REMEMBERED = 1000
+from .remembered import Remembered
 
 _JOINT = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[^\W\d_][^\W\d_])(?=\d)")
 _WORD = re.compile(r"[^\W_]+")
@@ -28,7 +25,7 @@ def words_of(text: str) -> list[str]:
     return _WORD.findall(_JOINT.sub(" ", text).lower())
 
 
-@lru_cache(maxsize=KEYS_REMEMBERED)
+@Remembered
 def plain(key: str) -> str:
     """Return a key without case and punctuation: keys are equal, whatever the style.
 
@@ -82,7 +79,7 @@ def says_box(text: str) -> bool:
     return any(len(joined_names(word)) >= 4 for word in words)
 
 
-@lru_cache(maxsize=KEYS_REMEMBERED)
+@Remembered
 def key_says_box(key: str, of_points: bool = False) -> bool:
     """Return whether a key says that what stands under it is a box, or a point, of the object.
 
@@ -95,7 +92,7 @@ def key_says_box(key: str, of_points: bool = False) -> bool:
     return says_box(key) or (of_points and not _KEY_OF_POINTS.isdisjoint(words))
 
 
-@lru_cache(maxsize=KEYS_REMEMBERED)
+@Remembered
 def is_of_others(text: str) -> bool:
     """Return whether words are of another thing than the object that was asked about."""
     return not _OF_OTHERS.isdisjoint(words_of(text))
@@ -128,7 +125,7 @@ CONTAINERS = frozenset(
 )
 
 
-@lru_cache(maxsize=KEYS_REMEMBERED)
+@Remembered
 def rank_of_label(key: str) -> int | None:
     """Return how likely a key is that of a label, 0 first; None if it names none.
 
