@@ -133,17 +133,17 @@ def test_a_reply_that_boxes_the_crowd_too_is_not_wrong() -> None:
 
 
 @pytest.mark.parametrize(
-    ("boxes", "reward", "alarms"), [([], 1, 0), ([IN_CROWD], 1, None), ([ELSEWHERE], 0, 100)]
+    ("boxes", "reward", "counted"), [([], 1, 0), ([IN_CROWD], 1, 0), ([ELSEWHERE], 0, 1)]
 )
-def test_where_there_is_nothing_else_to_find(
-    boxes: list[Any], reward: float, alarms: float | None
-) -> None:
-    """What is not counted is no answer that says that there is nothing, and no false alarm."""
+def test_where_there_is_nothing_else_to_find(boxes: list[Any], reward: float, counted: int) -> None:
+    """No answer is a rejection or a false alarm; a box elsewhere is still a wrong one."""
     truth = findit.truth([], ignored=[CROWD])
     output = str([list(box) for box in boxes])
     assert findit.reward(output, truth, "xyxy_text", **OPTIONS) == reward
     result = findit.score([output], [truth], "xyxy_text", **OPTIONS)
-    assert result.metric_values["False-alarm rate"] == alarms
+    assert result.metric_values["False-alarm rate"] is None
+    assert result.metric_values["Rejection accuracy"] is None
+    assert result.queries[0].sums["n_pred"] == counted
 
 
 def test_calibration_leaves_their_boxes_out() -> None:
