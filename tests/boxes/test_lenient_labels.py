@@ -211,3 +211,40 @@ def test_where_one_label_is_asked_for_names_do_not_matter(
     result = parse_leniently(text, JSON, read(text, JSON), GRID1000, (asked,))
     assert result is not None
     assert result.reading.boxes == (A,)
+
+
+WRAPPED = [
+    ('{"result": [{"dog": [1, 2, 3, 4]}]}', ["dog"]),
+    ('{"answer": {"dog": [1, 2, 3, 4]}}', ["dog"]),
+    ('{"objects": [{"<dog>": [1, 2, 3, 4]}, {"cat": [1, 2, 3, 4]}]}', ["dog", "cat"]),
+    ('[{"<dog>": [1, 2, 3, 4]}]', ["dog"]),
+]
+
+
+@pytest.mark.parametrize("asked", [(), ("dog", "cat")])
+@pytest.mark.parametrize(("reply", "labels"), WRAPPED)
+def test_a_wrapper_is_no_label(reply: str, labels: list[str], asked: tuple[str, ...]) -> None:
+    form = ReplyFormat("json", "xyxy", "class_name", multilabel=True)
+    result = parse_leniently(reply, form, read(reply, form), GRID1000, asked)
+    assert result is not None
+    assert list(result.reading.labels) == labels
+
+
+def test_a_label_between_angle_brackets_is_one_label() -> None:
+    reply = '[{"label": "<traffic light>", "bbox_2d": [1, 2, 3, 4]}]'
+    result = leniently(reply, JSON_LABELS)
+    assert result is not None
+    assert result.reading.labels == ("traffic light",)
+    assert result.reading.boxes == ((1, 2, 3, 4),)
+
+
+@pytest.mark.parametrize("key", ["bboxx_2d", "bbox_2", "bbox_2dd", "bbx_2d", "bbox2d"])
+def test_the_requested_key_may_be_a_letter_off(key: str) -> None:
+    result = leniently(f'[{{"{key}": [1, 2, 3, 4]}}]', JSON)
+    assert result is not None
+    assert result.repairs == (Repair.KEY,)
+
+
+@pytest.mark.parametrize("key", ["rbox_2d", "bbox_3d", "obb_2d", "bins_2d"])
+def test_another_word_is_not_the_requested_key(key: str) -> None:
+    assert leniently(f'[{{"{key}": [1, 2, 3, 4]}}]', JSON) is None

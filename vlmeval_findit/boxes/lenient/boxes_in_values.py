@@ -33,6 +33,7 @@ from .words import (
     first_of,
     is_asked,
     is_of_others,
+    is_one_letter_off,
     key_says_box,
     plain,
     words_of,
@@ -201,7 +202,10 @@ class BoxSearch:
         return stated_labels(dict(value.pairs), self._states_box, self._asked)
 
     def _states_box(self, key: str) -> bool:
-        return key in self._requested_keys or key_says_box(key, self._of_points)
+        if key in self._requested_keys or key_says_box(key, self._of_points):
+            return True
+        is_misspelt = any(is_one_letter_off(key, asked) for asked in self._requested_keys)
+        return is_misspelt and not is_of_others(key)
 
     def _in_stated_frame(self, fields: Mapping[str, Value], context: Context) -> Context:
         key = "frame_idx" if "frame_idx" in fields else first_of(fields, FRAMES)
@@ -347,7 +351,8 @@ class BoxSearch:
             return None if self._is_of_numbers(owner, key) else context.restructured()
         context = context._replace(in_box=context.in_box or states_box)
         if self._lacks_label(context):
-            if by_class and self._only_key(owner) == key and not is_marked(key):
+            is_wrapper = plain(key) in CONTAINERS and not is_asked(key, self._asked)
+            if by_class and self._only_key(owner) == key and not (is_marked(key) or is_wrapper):
                 return context._replace(label=key.strip(), label_key=key)
             if not states_box:
                 return self._context_under_label(key, context)

@@ -56,7 +56,10 @@ def without_tags(text: str) -> str:
     # A tag in the middle is part of the label.
     stripped = text.strip()
     is_enclosed = stripped.startswith("<") and stripped.endswith(">")
-    return TAG.sub(" ", stripped).strip() if is_enclosed else stripped
+    if not is_enclosed:
+        return stripped
+    # "<Auto part>": nothing but a tag is its name.
+    return TAG.sub(" ", stripped).strip() or stripped.strip("<|/> ")
 
 
 # --- labels before or behind a box ----------------------------------------------------------------

@@ -98,6 +98,25 @@ def is_of_others(text: str) -> bool:
     return not _OF_OTHERS.isdisjoint(words_of(text))
 
 
+@Remembered
+def is_one_letter_off(key: str, asked: str) -> bool:
+    """Return whether a key is the requested one with a letter too many, too few or another.
+
+    >>> is_one_letter_off("coordinatesx", "coordinates"), is_one_letter_off("bvox", "bbox")
+    (True, True)
+    >>> is_one_letter_off("label", "bbox")
+    False
+    """
+    if key[:1] != asked[:1] or min(len(key), len(asked)) < 4:  # "rbox" is a rotated one
+        return False
+    same = 0
+    while same < min(len(key), len(asked)) and key[same] == asked[same]:
+        same += 1
+    rest = key[same:]
+    of_asked = asked[same:]
+    return rest[1:] == of_asked or rest == of_asked[1:] or rest[1:] == of_asked[1:]
+
+
 # --- labels ---------------------------------------------------------------------------------------
 
 # Words in keys of labels, the likeliest first
