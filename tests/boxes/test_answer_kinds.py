@@ -159,7 +159,7 @@ def test_an_empty_list_over_frames_is_nothing_found(how: str, options: dict[str,
     assert [event["kind"] for event in row.details["errors"]] == ["nothing found"]
 
 
-def test_the_kind_of_a_reply_does_not_depend_on_its_labels() -> None:
+def test_labels_do_not_decide_the_kind_of_a_reply() -> None:
     """``findit.read`` knows no labels, a score does: both say the same of a reply."""
     for asked in (*of_corpora(), *random_replies(1000)):
         strict = reader(asked.form)(asked.reply)
