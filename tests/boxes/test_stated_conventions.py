@@ -74,7 +74,7 @@ def replies_in_unit(words: str, box: Sequence[float]) -> Iterator[tuple[ReplyFor
 @pytest.mark.parametrize(
     ("unit", "words"), [(unit, each) for unit in WORDS for each in WORDS[unit]]
 )
-def test_a_box_is_read_only_in_the_unit_that_is_stated(unit: str, words: str, run: str) -> None:
+def test_a_box_is_read_only_in_its_stated_unit(unit: str, words: str, run: str) -> None:
     for form, reply in replies_in_unit(words, UNITS[unit][0]):
         assert bool(boxes_in(reply, form, UNITS[run][1])) == (unit == run), reply
 
@@ -147,7 +147,7 @@ def replies_in_order(names: str, box: Sequence[float]) -> Iterator[tuple[str, st
 @pytest.mark.parametrize(
     ("order", "names"), [(order, names) for order in NAMES for names in NAMES[order]]
 )
-def test_a_box_is_read_only_in_the_order_that_is_stated(order: str, names: str, asked: str) -> None:
+def test_a_box_is_read_only_in_its_stated_order(order: str, names: str, asked: str) -> None:
     for output, reply in replies_in_order(names, ORDERS[order]):
         form = ReplyFormat(output, asked)
         if read(reply, form).boxes:
