@@ -248,3 +248,15 @@ def test_the_requested_key_may_be_a_letter_off(key: str) -> None:
 @pytest.mark.parametrize("key", ["rbox_2d", "bbox_3d", "obb_2d", "bins_2d"])
 def test_another_word_is_not_the_requested_key(key: str) -> None:
     assert leniently(f'[{{"{key}": [1, 2, 3, 4]}}]', JSON) is None
+
+
+@pytest.mark.parametrize("stated", ['"label": null, ', '"label": "", ', '"label": " ", ', ""])
+@pytest.mark.parametrize("first", [True, False])
+def test_a_box_without_a_label_costs_no_other(stated: str, first: bool) -> None:
+    """What strict reading takes under no label says nothing of the boxes that it misses."""
+    without = f'{{{stated}"bbox_2d": [1, 2, 3, 4]}}'
+    nested = '{"label": "dog", "bbox_2d": [[100, 200, 300, 400]]}'
+    items = [without, nested] if first else [nested, without]
+    result = leniently(f"[{', '.join(items)}]", JSON_LABELS)
+    assert result is not None
+    assert list(zip(result.reading.boxes, result.reading.labels, strict=True))[-1] == (A, "dog")

@@ -55,7 +55,7 @@ def is_lenient(entry: Entry) -> bool:
 
 NAMES_OR_TOKENS = re.compile(
     r"[xy][ _]?(?:min|max|[0-2₁₂]|tl)\b|topX|<[|xy]?_?loc|<\|LOC|patch_index|<points?\b|<\d+><|<x_"
-    r"|left|upper|center at|tabular|\\| width \\||oben|superior|상자|左上|\"?x\"?\s?[:=]|\{\"x\"",
+    r"|left|upper|center at|tabular|\| width \||oben|superior|상자|左上|\"?x\"?\s?[:=]|\{\"x\"",
     re.IGNORECASE,
 )
 LENIENT = [name for name, entry in ANSWERS.items() if is_lenient(entry)]

@@ -14,7 +14,9 @@ from fake_program import Machine
 
 from vlmeval_findit.cli import main
 
-ANSWERED = [row for row in ROWS if row.journal is not None]
+# Its template does not know the switch that was stated then, which had no effect
+REFUSED = "a checkpoint of its own row"
+ANSWERED = [row for row in ROWS if row.journal is not None and str(row) != REFUSED]
 KEYS = {
     "OPENAI_API_KEY": "k",
     "ANTHROPIC_API_KEY": "k",
@@ -61,6 +63,16 @@ def test_a_dry_run_counts_them_as_finished(
 ) -> None:
     assert swept(row, "--dry-run") == 0
     assert "2 model calls, 0 of them still to make" in capsys.readouterr().out
+
+
+def test_a_switch_without_an_effect_is_refused(
+    machine: Machine, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (row,) = (row for row in ROWS if str(row) == REFUSED)
+    assert row.journal is not None
+    assert swept(row) == 2
+    assert "template.a has no effect: the chat template of" in capsys.readouterr().err
+    assert Path("calls.jsonl").read_bytes() == row.journal.read_bytes()
 
 
 def test_rows_share_answers_if_they_are_asked_the_same() -> None:

@@ -32,8 +32,7 @@ from .result_table import Note, Table, TableCell
 
 # Why ranks and curves may say two things of two checkpoints
 OTHER_FAMILY = (
-    "Ranks are corrected for the pairs of their column alone, curves also for all looks and "
-    "datasets of a training: ranks may tell two checkpoints apart that a curve does not"
+    "Curves are corrected for all looks and datasets, too: ranks may tell apart what they do not"
 )
 
 _NAMED = 5  # Most steps that the verdict names

@@ -118,8 +118,6 @@ def test_a_sweep_may_ask_several_providers(
         ),
         (f"--data {DATA} --model Opus --provider anthropic", "NAME_AT_ANTHROPIC"),
         (f"--data {DATA} --model GPT-5.4 --provider openai --like x", "--like: unknown model 'x'"),
-        ("--data MMBench --model GPT-5.4 --provider openai", "--provider is for FindIt's"),
-        (f"--data {DATA} MMBench --model GPT-5.4 --provider openai", "in separate commands"),
         (f"--data {DATA} MMBench --model FindIt-Nano --temperature 1", "in separate commands"),
     ],
 )

@@ -304,6 +304,8 @@ def _read(candidates: Sequence[Candidate], indices: Sequence[int], fmt: ReplyFor
 
 # --- together with the strict reading -------------------------------------------------------------
 
+_NULL = str(None)  # How strict reading takes the label null, which states none
+
 
 class _Merged(NamedTuple):
     reading: ParsedReply
@@ -322,7 +324,7 @@ def _merged(strict: ParsedReply, lenient: ParsedReply) -> _Merged | None:
     for place, key in enumerate(_keys(strict)):
         if places[key]:
             places[key].popleft()
-        elif strict.labels and is_lost(strict.labels[place]):
+        elif strict.labels and (is_lost(strict.labels[place]) or strict.labels[place] == _NULL):
             lost.append(place)
         else:
             return None
