@@ -13,7 +13,6 @@ import pytest
 from chat_server import ChatServer, completion
 from PIL import Image
 
-from vlmeval_findit import host as host_room
 from vlmeval_findit.cli import main
 
 pytestmark = [pytest.mark.host, pytest.mark.usefixtures("host")]
@@ -48,6 +47,8 @@ def folder(demo_data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
 def started(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
     """Return the arguments that VLMEvalKit's runner is started with; it is not started."""
+    from vlmeval_findit import host as host_room
+
     lines: list[list[str]] = []
     monkeypatch.setattr(host_room, "run_host", lambda runner, words, work: lines.append(words))
     return lines

@@ -15,6 +15,7 @@ MAY_READ = {
     "serving/guard.py": "a program of its own, which parses it",
     "core/command.py": "the name of our command in messages",
     "host/config_keys.py": "refuses a file; no number depends on it",
+    "host/config_runs.py": "refuses a file; no number depends on it",
     "host/registration.py": "sets it for VLMEvalKit's runner, which parses it",
 }
 

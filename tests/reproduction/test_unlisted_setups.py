@@ -82,7 +82,7 @@ def test_what_is_stated_is_always_looked_at(name: str, more: list[str]) -> None:
         ("a fifth are empty", "84 are empty"),
         ("a fifth refuse", "have words and no number, as \"I'm sorry"),
         ("decimal commas", 'for example "[0,018; 0,030'),
-        ("in words", 'as "x from 18 to 507'),
+        ("in words", 'not JSON 420; for example "x from 18 to 507'),
         ("four corners", "are in the format all_text"),
         ("a third ends early", "end before their box does"),
     ],

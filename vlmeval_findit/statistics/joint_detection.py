@@ -56,8 +56,8 @@ def joint_detection(
     >>> found = chance.random((1000, 4)) < 0.97
     >>> found[800:] = False
     >>> joint = joint_detection(found, np.ones_like(found), (8, 10), 0.3)
-    >>> joint.recall.round(2).tolist()
-    [0.97, 0.96, 0.97, 0.96]
+    >>> bool(abs(joint.recall - 0.97).max() < 0.02)
+    True
     >>> bool(joint.log_likelihood[900] < np.log(0.002))
     True
     """
