@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from vlmeval_findit.benchmarks.vpbench import (
+    CLAIMED,
+    DENIED,
     concluded_letters,
     denied_letters,
     find_claims,
@@ -116,6 +120,23 @@ TABLE = [
     ("No", YES_NO, "B"),
     ("No, it is not.", YES_NO, "B"),
     ("Not a dog.", ANIMALS, NONE),
+    # A verdict belongs to the letter in front of it, and a sentence to itself
+    ("D: wrong So C. B is wrong.", ANIMALS, "C"),
+    ("It is D because C is behind it.\nB: wrong", ANIMALS, "D"),
+    ("B isn't the right one.\nA cannot be the answer.\nC isn't the right one.", ANIMALS, "D"),
+    ("A is the answer.\nOptions D and C are incorrect.", ANIMALS, "A"),
+    ("B is not plausible.\nA is correct.", ANIMALS, "A"),
+    ("A fails. B would be wrong. D must be wrong.", ANIMALS, "C"),
+    ("I don't think A is right. B.", ANIMALS, "B"),
+    ("It would be a mistake to pick A. B is marked.", ANIMALS, "B"),
+    ("A appears to be correct.", ANIMALS, "A"),
+    ("A match is not clear: B", ANIMALS, "B"),
+    ("Answer: B I don't think it's A.", ANIMALS, "B"),
+    ("It's not A, B.", ANIMALS, "B"),
+    ("What came to my mind first is wrong: B", ANIMALS, "B"),
+    ("C describes it best, A is behind it.", ANIMALS, "C"),
+    ("The arrow does not touch B. C", ANIMALS, UNCLEAR),
+    ("The arrow does not touch B. The answer is C", ANIMALS, "C"),
     # What is no denial and no conclusion
     ("A is right of B, and C is below. The answer: D", PLACES, "D"),
     ("B. A is not wrong either, but B is better.", ANIMALS, "B"),
@@ -168,3 +189,19 @@ def test_claims_in_order() -> None:
         (["A"], False), (["A"], True), (["B", "C"], False), (["C"], True),
     ]  # fmt: skip
     assert (concluded_letters(claims), denied_letters(claims)) == ({"B"}, {"A", "C"})
+
+
+FORMS = ("B", "(B)", "option B", "B or C", "B, C and D")
+RULES = [(example, True) for example in DENIED] + [(example, False) for example in CLAIMED]
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize(("example", "denied"), RULES)
+def test_a_rule_reads_its_example_however_letters_are_written(
+    example: str, denied: bool, form: str
+) -> None:
+    letters = set("BCD").intersection(form)
+    for before in ("", "the box is on the left. ", "a is wrong.\n"):
+        text = before + re.sub(r"\bB\b", form, example)
+        claim = find_claims(text.lower())[-1]
+        assert (claim.letters, claim.denied) == (letters, denied), text

@@ -40,6 +40,8 @@ from .letter_claims import (
     find_claims as find_claims,
     concluded_letters as concluded_letters,
     denied_letters as denied_letters,
+    DENIED as DENIED,
+    CLAIMED as CLAIMED,
 )
 
 from .letter_metrics import (

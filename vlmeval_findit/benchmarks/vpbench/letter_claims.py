@@ -1,379 +1,267 @@
 """Find what a reply claims of letters: that they are the answer, or that they are not.
 
-All patterns are for lower-case text without markup. They have no unbounded repetition, so that
-every reply is read in linear time.
+Every word has a kind, listed letters become one word, and rules over kinds say what is claimed.
+Each step takes linear time: no rule begins with a repetition, and what rules repeat is bounded.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Mapping, Sequence
+from string import ascii_letters
 from typing import NamedTuple
 
 
 class Claim(NamedTuple):
     """Letters that are claimed to be the answer, or denied, in capitals; ``at`` is where."""
 
-    at: int
+    at: int  # number of a word
     letters: frozenset[str]
     denied: bool = False
 
 
-def whole_words(*words: str) -> str:
-    """Make a pattern of alternative words that start at a word boundary."""
-    return rf"\b(?:{'|'.join(words)})"
+# --- kinds of words -------------------------------------------------------------------------------
 
-
-def _any(*words: str) -> str:
-    return f"(?:{'|'.join(words)})"
-
-
-# --- letters --------------------------------------------------------------------------------------
-
-_NO_NOUN = (  # words that never follow an article
-    "and",
-    "or",
-    "nor",
-    "is",
-    "because",
-    "but",
-    "so",
-    "was",
-    "are",
-    "isn't",
-    "seems",
-    "looks",
-    "fits",
-    "matches",
-    "does",
-    "doesn't",
-    "can't",
-    "cannot",
-    "can",
-    "must",
-    "remains",
-    "instead",
-    "since",
-    "as",
-    "then",
-    "not",
-    "it",
-    "would",
-    "should",
-    "has",
-    "leaves",
-    "makes",
-    "which",
-    "y",
-    "o",
-    "es",
-    "porque",
-    "et",
-    "ou",
-    "est",
-    "parce",
-    "und",
-    "oder",
-    "ist",
-    "weil",
+_WORDS = {  # by names that rules use; "_" stands for a blank
+    "ANSWER": "answer answers ans choice choices option options letter letters",
+    "THING": "one ones description candidate",
+    "LINK": "is are was were be seem seems look looks appear appears",
+    "MODAL": "must should would will has have ought got",
+    "CAN": "can could may might",
+    "DO": "do does did",
+    "FIT": "fit fits match matches work works apply applies describe describes correspond hold"
+    " holds satisfy satisfies exist agree agrees make_sense makes_sense",
+    "REMAIN": "remain remains makes_most_sense makes_the_most_sense",
+    "CHOOSE": "choose pick select go_with going_with go_for opt_for settle_on",
+    "THINK": "think believe guess say feel prefer mean meant see_how i'd_say",
+    "IT": "it that this",
+    "GOOD": "correct right best better true most_likely more_likely most_plausible more_plausible"
+    " most_accurate more_accurate \u2713 \u2714 \u2705",
+    "FAIR": "remaining matching proper accurate valid plausible likely fitting possible suitable"
+    " appropriate",
+    "ONLY": "only just",
+    "BAD": "wrong incorrect false invalid impossible inaccurate unlikely untrue mistaken mistake"
+    " irrelevant out fail fails makes_no_sense make_no_sense less_likely less_plausible"
+    " less_accurate \u2716 \u2717 \u2718 \u274c",
+    "REMOVED": "ruled_out crossed_out eliminated excluded discarded rejected dismissed",
+    "REMOVE": "rule_out rules_out ruling_out cross_out crosses_out crossing_out"
+    " eliminate eliminates eliminating exclude excludes excluding discard discards discarding"
+    " reject rejects rejecting dismiss dismisses dismissing neither none_of",
+    "NOT": "not never so_is so_are neither_is same_for same_goes_for",
+    "NOR": "nor",
+    "THAN": "rather_than instead_of unlike doubt",
+    "TURN": "so thus therefore hence consequently leaving leaves left_with actually wait rather"
+    " correction sorry apologies hmm oops scratch on_second_thought on_second_thoughts"
+    " reflection inspection examination again closer closely",
+    "BUT": "but",
+    "EXCEPT": "except apart_from other_than",
+    "ALL": "all every everything each any none",
+    "AND": "and or & /",
+    "BECAUSE": "because since as due then instead",
+    "YES": "yes",
+    "NO": "no",
+    "COMMA": ",",
+    "STOP": ". ; ! )",
+    "LINE": "\n",
+    "COLON": ": = - \u2013 \u2014 (",
+    "ASKED": "?",
+}
+# Words without a kind say nothing about letters, and are passed over.
+_PASSED = (
+    "the an a my for to us clearly definitely obviously certainly probably indeed really quite"
+    " simply also both still now most final in_fact"
 )
-NOUN_FOLLOWS = rf" (?!(?:{'|'.join(_NO_NOUN)})\b)[A-Za-z\u00c0-\u024f]{{2}}"
+# Besides: other words, one letter, and the letters of a list
+_NAMES = ("OTHER", "ITEM", "LETTERS", *_WORDS)
+_SIGNS = dict(zip(_NAMES, ascii_letters, strict=False))
+
+
+def _kinds() -> dict[str, str]:
+    kinds = {word.replace("_", " "): "" for word in _PASSED.split()}
+    for name, words in _WORDS.items():
+        for word in words.split(" "):
+            kinds[word.replace("_", " ")] = _SIGNS[name]
+    return kinds
+
+
+_KINDS = _kinds()
+
+
+def _pattern(rule: str) -> str:
+    """Write a sign for each name of a kind."""
+    return re.sub(r"\b[A-Z]{2,}\b", lambda name: _SIGNS[name[0]], rule).replace(" ", "")
+
+
+# --- words ----------------------------------------------------------------------------------------
+
 NAMED = r"(?<=(?:option|choice|letter) [aA])"  # after these words "a" is no article
+
+
+def _no_nouns() -> list[str]:
+    """List words that never follow an article: verbs of one thing, and what joins clauses."""
+    words = (
+        "are were so it leaves makes which cannot won't es porque et ou est parce und oder ist weil"
+    ).split()
+    for name in ("MODAL", "CAN", "DO", "NOT", "NOR", "AND", "BUT", "BECAUSE"):
+        words += filter(str.isalpha, _WORDS[name].split())
+    for name in ("LINK", "FIT", "REMAIN", "BAD"):
+        words += [word for word in _WORDS[name].split() if re.fullmatch("[a-z]+s", word)]
+    return words
+
+
+NOUN_FOLLOWS = rf" (?!(?:{'|'.join(_no_nouns())})(?:n't)?\b)[A-Za-z\u00c0-\u024f]{{2}}"
 ENDS = r"(?!\w|'(?!s\b))"  # the end of a letter: "B's", but not "D'accord"
 
-# A letter, whatever stands before it
-_LETTER = rf"(?:[b-d]|a(?:{NAMED}|(?!{NOUN_FOLLOWS}))){ENDS}"
-_BRACKETED = rf"(?:[(\[] ?{_LETTER} ?[)\]]|{_LETTER}[)\]]?)"
-_NOUN = _any("options?", "choices?", "letters?", "answers?")
-_JOINT = r"(?: ?[,/&] ?(?:and |or |nor )?| and | or | nor )"
-# One letter, or several in a reply that does not decide
-_LETTERS = rf"(?:{_NOUN} )?{_BRACKETED}(?:{_JOINT}(?:{_NOUN} )?{_BRACKETED}){{0,3}}"
-_SINGLE = re.compile(r"[a-d](?<!\w[a-d])(?!\w)", re.ASCII)
-
-
-def _letters_in(matched: str) -> frozenset[str]:
-    return frozenset(letter.upper() for letter in _SINGLE.findall(matched))
-
-
-_BEFORE = re.compile(rf"(?<!\w)({_LETTERS})\Z", re.ASCII)
-_FARTHEST = 60  # characters: the longest list of letters and what stands before it
-
-
-def _subject(text: str, end: int) -> re.Match[str] | None:
-    """Find the letters right before a place."""
-    return _BEFORE.search(text[max(0, end - _FARTHEST) : end])
-
-
-# --- the answer is … ------------------------------------------------------------------------------
-
-_ADVERB = _any(
-    "clearly",
-    "definitely",
-    "obviously",
-    "certainly",
-    "probably",
-    "most likely",
-    "likely",
-    "therefore",
-    "thus",
-    "then",
-    "actually",
-    "indeed",
-    "really",
-    "simply",
-    "just",
-    "also",
-    "both",
-    "all",
-    "still",
-    "most probably",
-    "in fact",
-    "now",
-    "instead",
-)
-_ADVERBS = rf"(?:,? {_ADVERB},?){{0,2}}"
-_GOOD = _any(
-    "correct",
-    "right",
-    "best",
-    "only",
-    "remaining",
-    "matching",
-    "proper",
-    "true",
-    "accurate",
-    "valid",
-    "plausible",
-    "likely",
-    "fitting",
-    "possible",
-    "suitable",
-    "appropriate",
-)
-_SUBJECTS = whole_words(
-    "answer", "ans", "choice", "option", "guess", rf"{_GOOD} (?:one|match|description|letter)"
-)
-_MUST = _any(
-    "must be", "has to be", "would have to be", "has got to be", "can only be", "ought to be"
-)
-_LINK = rf"\.?(?: is| should be| would be| will be| {_MUST}| ?[:=]|\n){{1,4}}"
-
-_DENIED_BY = ("not ", "n't ", "nor ", "never ")
-_CHOOSE = ("choose", "pick", "select", "go with", "going with", "go for", "opt for", "settle on")
-
-
-def _not_denied(verb: str) -> str:
-    denials = "".join(rf"(?<!{denial}{verb})" for denial in _DENIED_BY)
-    return rf"{verb}(?<!\w{verb}){denials}"
-
-
-_VERBS = "|".join(map(_not_denied, _CHOOSE))
-_CALLED = r"(?:\s?(?:the )?(?:option|choice|letter)(?: is| ?[:=])?)?"
-
-# "The answer is …", "I choose …", "it must be …"
-_CONCLUSION = re.compile(
-    rf"(?:(?:{_SUBJECTS}){_LINK}|\bcorrect ?:|{_VERBS}|it {_MUST})"
-    rf"{_ADVERBS}{_CALLED}\s?({_LETTERS})",
+_ITEM = rf"(?<!\w)(?:[(\[] ?)?(?:[b-d]|a(?:{NAMED}|(?!{NOUN_FOLLOWS}))){ENDS}(?: ?[)\]])?"
+# "A is right of B" says where A is.
+_PLACE = "right (?:of|next|beside|behind|above|below|under|in|on|at|by|there|here|side|hand)"
+_PHRASES = sorted((word for word in _KINDS if " " in word), key=len, reverse=True)
+_FOREIGN = r"\u00aa-\u1fff\u3040-\U0010ffff"  # a letter stands alone between these
+_WORD = re.compile(
+    rf"({_ITEM})|\b(?:{'|'.join([_PLACE, *_PHRASES])})\b"
+    rf"|[a-z0-9{_FOREIGN}][\w'{_FOREIGN}]*|[^\w ]",
     re.ASCII,
 )
+_SHORT = {
+    "can't": "can not",
+    "cannot": "can not",
+    "won't": "will not",
+    "n't": " not",
+    "it's": "it is",
+    "that's": "that is",
+    "this's": "this is",
+}
 
-# "So …", "Wait, actually …": only where the letter ends its clause
-_MARKS = whole_words(
-    "so",
-    "thus",
-    "therefore",
-    "hence",
-    "consequently",
-    "leaving",
-    "leaves",
-    "left with",
-    "actually",
-    "wait",
-    "correction",
-    "on second thoughts?",
-    "i mean",
-    "rather",
-    "scratch that",
-    "i (?:now )?(?:think|believe|guess)",
-    "i(?:'d| would) say",
-    "i prefer",
-    r"(?:up)?on (?:closer |further |second )?(?:reflection|inspection|examination|look)",
-    "looking (?:again|closer|more closely)",
-    "sorry",
-    "apologies",
-    "hmm",
-    "no(?=[,.:;!])",
-    "but",
-    "it's",
-    "it is",
-    "that's",
-    "oops",
-)
-_FILLER = _any(
-    "actually",
-    "wait",
-    "no",
-    "so",
-    "it's",
-    "it is",
-    "that's",
-    "i think",
-    "i'd say",
-    "i meant",
-    "i would say",
-    "the answer is",
-    "only",
-    "us with",
-    "us only",
-    "just",
-    "rather",
-    "should be",
-    "must be",
-    "has to be",
-    f"it {_MUST}",
-    "it should be",
-    "let me correct that",
-    "clearly",
-)
-_GAP = r"[ ,.:;!\n-]{1,3}"
-_CONTINUED = re.compile(rf"(?:{_MARKS})(?:{_GAP}{_FILLER}){{0,4}}{_GAP}({_LETTERS})", re.ASCII)
-_CLAUSE_ENDS = re.compile(
-    r" ?(?:[.,;!)\n]|\Z|because|since|as |due|then|instead"
-    r"|is (?:the )?(?:correct|right|best|answer)|it is|remains|- )"
-)
 
-# "The answer is B, A is behind it": A begins another clause.
-_VERB_FOLLOWS = re.compile(
-    r" (?:is|isn't|was|does|doesn't|can|can't|cannot|has|would|could|looks|seems|fits|lies|shows)\b"
-)
-_LAST = re.compile(rf"(?: ?,(?: and| but)?| and) (?:{_NOUN} )?{_BRACKETED}\Z", re.ASCII)
+class _Word(NamedTuple):
+    kind: str  # a sign
+    text: str
+    letters: frozenset[str] = frozenset()
 
-# "B is the correct one", "B fits best"
-_IS = _any("is", "seems", "looks", "appears", "would be", "should be", _MUST)
-_STOPS = r"(?=[.,;!)\n]|\Z)"
-_NOT_A_PLACE = (
-    r"(?! (?:of|next|beside|behind|above|below|under|in|on|at|by|there|here|side|hand)\b)"
-)
-_PROBABLE = _any("likely", "accurate", "plausible")
-_PRAISE = re.compile(
-    rf" {_IS}{_ADVERBS}(?: to be)?(?: the| my)?"
-    rf" (?:correct|right{_NOT_A_PLACE}|best|(?:final )?answer|mo(?:st|re) {_PROBABLE}"
-    rf"|only (?:one|option|choice|answer)|better)\b"
-    r"| (?:fits|matches|works) (?:best|better)\b| makes (?:the )?most sense\b| remains\b"
-    rf"| ?[-\u2013\u2014:(] ?(?:correct\b|(?:right|yes|true){_STOPS}|[\u2713\u2714\u2705])"
-    rf"|\.[ \n](?:correct|right|yes|true){_STOPS}| ?[\u2713\u2714\u2705]|\? ?yes\b"
-    rf"| it is{_STOPS}"
-)
-_ONLY = re.compile(
-    rf"(?:{whole_words('only')}) ({_LETTERS}) (?:is|remains|fits|matches|makes|works|applies|can)\b"
-)
-# "all options except C are wrong", "everything is wrong but C"
-_ALL = r"\b(?:all|every|everything|each|any|none)\b[^.,\n]{0,40}"
-_EXCEPT = r"(?:except|apart from|other than|but)(?: for)?"
-_ALL_BUT = re.compile(rf"{_ALL}\b{_EXCEPT} \Z")
-_ALL_WRONG_BUT = re.compile(
-    rf"{_ALL}\b(?:wrong|incorrect|false|ruled out|eliminated|excluded),? {_EXCEPT} ({_LETTERS})",
-    re.ASCII,
-)
-_DOUBTED = re.compile(
-    r"(?:(?:n't|not|never) (?:think|believe|say|feel|agree|see how)|doubt|unlikely)(?: that)?"
-    r"(?: it(?:'s| is))?"
-    rf"(?: (?:the|my))?(?: {_GOOD})? ?\Z|\b(?:wrong|incorrect|false) \Z"
-)
 
-# --- … is not -------------------------------------------------------------------------------------
+def _words(text: str) -> list[_Word]:
+    for short, long in _SHORT.items():
+        text = text.replace(short, long)
+    words = []
+    for match in _WORD.finditer(text):
+        kind = _SIGNS["ITEM"] if match[1] else _KINDS.get(match[0], _SIGNS["OTHER"])
+        if kind:
+            words.append(_Word(kind, match[0]))
+    return words
 
-_DENIALS = whole_words(
-    "not",
-    "nor",
-    "isn't",
-    "aren't",
-    "wasn't",
-    "(?:can't|cannot|can not|couldn't) be",
-    "(?:won't|wouldn't|shouldn't) be",
-    "rather than",
-    "instead of",
-    "unlike",
-    *(rf"(?:not|n't|never) {verb}" for verb in _CHOOSE),
-    "so is",
-    "so are",
-    "nor is",
-    "neither is",
-    "same (?:goes )?for",
-)
-_DENIED = re.compile(
-    rf"(?:{_DENIALS})(?: the)?(?: {_NOUN})? ({_BRACKETED}(?:"
-    rf"(?:, ?{_BRACKETED}){{1,2}},? n?or {_BRACKETED}|(?: n?or {_BRACKETED}){{0,3}}))",
-    re.ASCII,
-)
-_REMOVE = whole_words(
-    "neither",
-    "none of",
-    "eliminat(?:e|es|ed|ing)",
-    "rul(?:e|es|ed|ing) out",
-    "exclud(?:e|es|ed|ing)",
-    "discard(?:s|ed|ing)?",
-    "reject(?:s|ed|ing)?",
-    "dismiss(?:es|ed|ing)?",
-    "cross(?:es|ed|ing)? out",
-    rf"(?:wrong|incorrect|false) (?:{_NOUN}|ones?)(?: is| are)?",
-    r"(?:wrong|incorrect|false)(?<![a-z] wrong)(?<![a-z] incorrect)(?<![a-z] false)(?=:)",
-)
-_REMOVED = re.compile(rf"(?:{_REMOVE})(?: (?:the|both|all))?:? ({_LETTERS})", re.ASCII)
 
-_WRONG = _any(
-    "wrong",
-    "incorrect",
-    "false",
-    "invalid",
-    "impossible",
-    "inaccurate",
-    "unlikely",
-    "untrue",
-    "mistaken",
-    "ruled out",
-    "eliminated",
-    "excluded",
-    "discarded",
-    "rejected",
-    "dismissed",
-    "irrelevant",
-    f"out{_STOPS}",
-    f"no{_STOPS}",
-)
-_NOT_WRONG = r"(?! (?:only|just|wrong|incorrect|false|ruled out|eliminated|excluded))"
-_CANNOT = _any("cannot", "can't", "can not", "couldn't", "could not", "won't", "wouldn't")
-_FIT = _any(
-    "fit",
-    "match",
-    "apply",
-    "work",
-    "describe",
-    "correspond",
-    "make sense",
-    "hold",
-    "satisfy",
-    "seem",
-    "appear",
-    "exist",
-    "look",
-    "agree",
-    "answer",
-)
-_BLAME = re.compile(
-    rf" (?:is|are|was|were|seems?|looks?|appears?){_ADVERBS}(?: to be)?(?: the| an?)? {_WRONG}"
-    rf"| (?:is|are|was|were)(?:n't| not)(?: {_ADVERB})?\b{_NOT_WRONG}"
-    rf"| (?:does|do|did)(?:n't| not) (?:really |quite |seem to |appear to )?{_FIT}"
-    rf"| {_CANNOT}(?: {_ADVERB})? be\b{_NOT_WRONG}"
-    r"| (?:can|could|may|must|should)(?: all| both| also| therefore| thus)? be "
-    r"(?:ruled out|eliminated|excluded|discarded|rejected|dismissed|wrong|incorrect)"
-    rf"| fails?\b| makes? no sense\b"
-    rf"| ?[-\u2013\u2014:(] ?{_WRONG}| ?[-\u2013\u2014:] ?not\b(?! (?:{_NOUN} )?{_BRACKETED})"
-    rf"|\.[ \n](?:wrong|incorrect|false|no){_STOPS}| ?[\u2717\u2718\u274c\u2716]|\? ?no\b"
-    r"|[.,;:?!]?[ \n](?:no,? |but |hmm,? |wait,? ){0,2}(?:that|this|it)(?:'s| is| was) "
-    r"(?:not (?:right|correct|it)\b|wrong|incorrect|a mistake)"
-    rf"| is less {_PROBABLE}\b"
-)
+def _signs(words: Iterable[_Word]) -> str:
+    return "".join(word.kind for word in words)
+
+
+# --- listed letters -------------------------------------------------------------------------------
+
+
+def _any_of(names: str) -> frozenset[str]:
+    return frozenset(_SIGNS[name] for name in names.split())
+
+
+_JOINT = "(?:COMMA [AND NOR]? | [AND NOR])"
+_LIST = re.compile(_pattern(f"ANSWER? ITEM (?:{_JOINT} ANSWER? ITEM)*"))
+_COMMAS_ALONE = re.compile(_pattern("(ANSWER? ITEM) (?:COMMA ANSWER? ITEM)+ $"))
+_LAST = re.compile(_pattern("(?:COMMA AND? | AND) ANSWER? ITEM $"))
+_NEGATIONS = _any_of("NOT NOR")
+_ANNOUNCING = _any_of("LINK CHOOSE TURN BUT COLON THINK")
+_VERBS = _any_of("LINK MODAL CAN DO FIT")
+_OF_SEVERAL = frozenset("are were do have look seem appear fit match".split())  # verbs
+
+
+def _listed(words: Sequence[_Word]) -> list[_Word]:
+    """Make one word of each list of letters."""
+    signs = _signs(words)
+    result: list[_Word] = []
+    done = 0
+    for match in _LIST.finditer(signs):
+        start, end = match.span()
+        cut = start + _next_clause(signs[max(0, start - 1) : start], match[0], words[end : end + 1])
+        result += words[done:start]
+        result.append(_joined(words[start:cut]))
+        if cut < end:
+            result.append(_Word(_SIGNS["COMMA"], ","))
+            result.append(_joined(words[cut:end]))
+        done = end
+    return [*result, *words[done:]]
+
+
+def _next_clause(before: str, listed: str, after: Sequence[_Word]) -> int:
+    """Return where in a list of letters another clause begins; its length if none does.
+
+    "not A, B" denies A only; in "it must be B, A is behind it" A begins another clause.
+    """
+    if before in _NEGATIONS and (commas := _COMMAS_ALONE.match(listed)):
+        return commas.end(1)
+    verb_of_one = after and after[0].kind in _VERBS and after[0].text not in _OF_SEVERAL
+    if verb_of_one and before in _ANNOUNCING and (last := _LAST.search(listed)):
+        return last.start()
+    return len(listed)
+
+
+def _joined(words: Iterable[_Word]) -> _Word:
+    items = (word.text for word in words if word.kind == _SIGNS["ITEM"])
+    return _Word(_SIGNS["LETTERS"], "", frozenset(item.strip("([ ])").upper() for item in items))
+
+
+# --- rules ----------------------------------------------------------------------------------------
+
+_END = "(?=[STOP COMMA LINE COLON ASKED] | $)"
+_IS = "[LINK MODAL CAN DO] [LINK MODAL CAN DO TURN ALL]{0,3} IT?"
+_OBJECT = f"(LETTERS) (?! {_IS} NOT | (?:{_IS} | COLON)? [BAD REMOVED])"
+_SUBJECT = "(?<![NOT NOR REMOVE]) (LETTERS)"
+
+# How letters are denied: an example, and its kinds of words, of which a blank joins those that
+# follow each other. At each word the first rule that fits counts, and those that deny go first.
+DENIED = {
+    "B is not it": f"(LETTERS) {_IS} NOT (?![BAD REMOVED ONLY])",
+    "B is wrong": f"(LETTERS) (?:{_IS} | COLON)? [BAD REMOVED]",
+    "B. Wrong.": f"(LETTERS) STOP BAD {_END}",
+    "B? No.": f"(LETTERS) [STOP COLON ASKED] NO {_END}",
+    "B: not there": "(LETTERS) COLON NOT (?!LETTERS)",
+    "B. No, that is not right": "(LETTERS) [STOP COMMA LINE TURN BUT NO]{0,5} IT LINK"
+    " (?:NOT [GOOD IT] | BAD)",
+    "I do not think it is B": "[NOT NOR] [CHOOSE THINK]? IT? LINK? ANSWER? LINK? (LETTERS)",
+    "rather than B": "THAN IT? LINK? (LETTERS)",
+    "eliminate B": "[REMOVE REMOVED] ALL? COLON? (LETTERS)",
+    "the wrong option is B": "BAD [ANSWER THING CHOOSE] [LINK COLON]? (LETTERS)",
+    "wrong: B": "(?<![LINK OTHER]) BAD COLON (LETTERS)",
+}
+# How letters are claimed to be the answer: likewise
+CLAIMED = {
+    "the answer is B": "(?:(?<!NOT) ANSWER | [GOOD FAIR ONLY] FAIR? [THING FIT]) STOP?"
+    f" [LINK MODAL COLON LINE] [LINK MODAL COLON LINE COMMA TURN GOOD FAIR ONLY]{{0,4}} {_OBJECT}",
+    "correct: B": f"GOOD COLON {_OBJECT}",
+    "I choose B": f"(?<![NOT NOR]) CHOOSE [LINK COLON]? {_OBJECT}",
+    "it must be B": f"IT (?:MODAL{{1,2}} | CAN ONLY) LINK [TURN GOOD FAIR ONLY]{{0,2}} {_OBJECT}",
+    "B is right": f"{_SUBJECT} (?:{_IS} | COLON) GOOD",
+    "B is the answer": f"{_SUBJECT} {_IS} ONLY? [ANSWER THING]",
+    "B fits best": f"{_SUBJECT} FIT IT? GOOD",
+    "B remains": f"{_SUBJECT} CAN? REMAIN",
+    "B. Right.": f"{_SUBJECT} STOP? GOOD {_END}",
+    "B: yes": f"{_SUBJECT} [STOP COLON ASKED] YES {_END}",
+    "B it is": f"{_SUBJECT} IT LINK {_END}",
+    "only B fits": "ONLY (LETTERS) (?=[LINK MODAL CAN FIT REMAIN])",
+    "all options except B are wrong": "ALL [OTHER ANSWER THING]{0,4} [EXCEPT BUT] (LETTERS)"
+    " (?=[LINK CAN])",
+    "everything is wrong but B": "ALL [OTHER ANSWER THING LINK CAN]{0,8} [BAD REMOVED] COMMA?"
+    " [EXCEPT BUT] (LETTERS)",
+    # Only where the letter ends its clause
+    "wait, actually it is B": "(?:TURN | BUT | THINK | IT [LINK MODAL] | NO (?=[COMMA STOP COLON]))"
+    " [TURN BUT THINK IT LINK MODAL ANSWER ONLY NO COMMA STOP LINE COLON]{0,8} (LETTERS)"
+    " (?=[STOP COMMA LINE BECAUSE] | COLON (?![BAD REMOVED NOT NO]) | LINK [GOOD ANSWER]"
+    " | IT LINK | $)",
+}
+
+
+def _rules(*tables: Mapping[str, str]) -> re.Pattern[str]:
+    rules = [_pattern(rule) for table in tables for rule in table.values()]
+    return re.compile("|".join(rules))
+
+
+_RULES = _rules(DENIED, CLAIMED)  # each has one group: the letters
 
 
 def find_claims(text: str) -> list[Claim]:
@@ -384,48 +272,13 @@ def find_claims(text: str) -> list[Claim]:
     ['A'] True
     ['B'] False
     """
-    claims = [*_conclusions(text), *_judged(text), *_denied(text)]
-    return sorted(claims, key=lambda claim: claim.at)
-
-
-def _conclusions(text: str) -> Iterator[Claim]:
-    for match in _CONCLUSION.finditer(text):
-        yield _claim(text, match)
-    for match in _CONTINUED.finditer(text):
-        if _CLAUSE_ENDS.match(text, match.end()):
-            yield _claim(text, match)
-    for match in _ONLY.finditer(text):
-        yield Claim(match.end(1), _letters_in(match[1]))
-    for match in _ALL_WRONG_BUT.finditer(text):
-        yield Claim(match.end(1), _letters_in(match[1]))
-
-
-def _claim(text: str, match: re.Match[str]) -> Claim:
-    before = text[max(0, match.start() - _FARTHEST) : match.start()]
-    letters = match[1]
-    if _VERB_FOLLOWS.match(text, match.end()):
-        letters = _LAST.sub("", letters)
-    return Claim(match.end(), _letters_in(letters), denied=bool(_DOUBTED.search(before)))
-
-
-def _judged(text: str) -> Iterator[Claim]:
-    """Yield claims that stand behind letters: "B is right", "A and C are wrong", "all but C …"."""
-    for pattern, denied in ((_PRAISE, False), (_BLAME, True)):
-        for match in pattern.finditer(text):
-            subject = _subject(text, match.start())
-            if subject is None:
-                continue
-            before = text[max(0, match.start() - _FARTHEST) : match.start()][: subject.start()]
-            if denied and _ALL_BUT.search(before):
-                yield Claim(match.end(), _letters_in(subject[1]))
-            elif denied or not (before.endswith(_DENIED_BY) or "nor" in subject[1]):
-                yield Claim(match.end(), _letters_in(subject[1]), denied)
-
-
-def _denied(text: str) -> Iterator[Claim]:
-    for pattern in (_DENIED, _REMOVED):
-        for match in pattern.finditer(text):
-            yield Claim(match.end(), _letters_in(match[1]), denied=True)
+    words = _listed(_words(text))
+    claims = []
+    for match in _RULES.finditer(_signs(words)):
+        rule = match.lastindex or 0
+        at = match.start(rule)
+        claims.append(Claim(at, words[at].letters, rule <= len(DENIED)))
+    return claims
 
 
 def concluded_letters(claims: Iterable[Claim]) -> frozenset[str]:

@@ -18,7 +18,6 @@ from .letter_claims import (
     concluded_letters,
     denied_letters,
     find_claims,
-    whole_words,
 )
 from .vp_query import AMBIGUOUS, LETTERS, NO_CHOICE
 
@@ -118,8 +117,7 @@ def _standing_letter(letter: str) -> re.Pattern[str]:
 
 _UPPER = {letter: _standing_letter(letter) for letter in LETTERS}
 
-_OPTION = whole_words("option", "choice")
-_LOWER = re.compile(rf"(?:[(\[] ?|(?:{_OPTION}) )([a-d]){ENDS}", re.ASCII)
+_LOWER = re.compile(rf"(?:[(\[] ?|\b(?:option|choice) )([a-d]){ENDS}", re.ASCII)
 
 _BEGINS = re.compile(
     r"[(\[] ?([A-D]) ?[)\]]|([A-D])(?:[.):\n\u3001\u3002]| [-\u2013\u2014] |\W*\Z)",
