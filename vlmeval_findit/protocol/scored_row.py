@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import chain
+from itertools import chain, repeat
 from math import isfinite
 from typing import Any, NamedTuple, Protocol, TypeVar, overload
 
@@ -262,13 +262,17 @@ def _columns(rows: Sequence[Sums]) -> dict[str, Column]:
 
 
 def _by_row(columns: Mapping[str, Sequence[Any]], rows: int) -> Iterator[dict[str, Any]]:
-    """Yield the values of each row by name, without None."""
+    """Return the values of each row by name, without None."""
     if not columns:
-        yield from ({} for _ in range(rows))
-    has_gaps = any(None in values for values in columns.values())
-    for values in zip(*columns.values(), strict=True):
-        row = dict(zip(columns, values, strict=True))
-        yield {name: each for name, each in row.items() if each is not None} if has_gaps else row
+        return ({} for _ in range(rows))
+    values = zip(*columns.values(), strict=True)
+    named = map(dict, map(zip, repeat(tuple(columns)), values))
+    has_gaps = any(None in column for column in columns.values())
+    return map(_without_none, named) if has_gaps else named
+
+
+def _without_none(row: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in row.items() if value is not None}
 
 
 def _parts_beside(
