@@ -133,6 +133,7 @@ TABLE = [
     ("A match is not clear: B", ANIMALS, "B"),
     ("Answer: B I don't think it's A.", ANIMALS, "B"),
     ("It's not A, B.", ANIMALS, "B"),
+    ("B is right.\nA is the wrong choice.\nA is on the left.", ANIMALS, "B"),
     ("What came to my mind first is wrong: B", ANIMALS, "B"),
     ("C describes it best, A is behind it.", ANIMALS, "C"),
     ("The arrow does not touch B. C", ANIMALS, UNCLEAR),

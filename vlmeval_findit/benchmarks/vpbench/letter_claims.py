@@ -210,6 +210,7 @@ def _joined(words: Iterable[_Word]) -> _Word:
 
 _END = "(?=[STOP COMMA LINE COLON ASKED] | $)"
 _IS = "[LINK MODAL CAN DO] [LINK MODAL CAN DO TURN ALL]{0,3} IT?"
+_ANNOUNCER = "(?:(?<!NOT) ANSWER | [GOOD FAIR ONLY] FAIR? [THING FIT])"
 _OBJECT = f"(LETTERS) (?! {_IS} NOT | (?:{_IS} | COLON)? [BAD REMOVED])"
 _SUBJECT = "(?<![NOT NOR REMOVE]) (LETTERS)"
 
@@ -231,8 +232,9 @@ DENIED = {
 }
 # How letters are claimed to be the answer: likewise
 CLAIMED = {
-    "the answer is B": "(?:(?<!NOT) ANSWER | [GOOD FAIR ONLY] FAIR? [THING FIT]) STOP?"
-    f" [LINK MODAL COLON LINE] [LINK MODAL COLON LINE COMMA TURN GOOD FAIR ONLY]{{0,4}} {_OBJECT}",
+    "the answer is B": f"{_ANNOUNCER} STOP? [LINK MODAL COLON]"
+    f" [LINK MODAL COLON LINE COMMA TURN GOOD FAIR ONLY]{{0,4}} {_OBJECT}",
+    "answer\nB": f"{_ANNOUNCER} STOP? LINE (LETTERS) (?![LINK MODAL CAN DO FIT BAD REMOVED])",
     "correct: B": f"GOOD COLON {_OBJECT}",
     "I choose B": f"(?<![NOT NOR]) CHOOSE [LINK COLON]? {_OBJECT}",
     "it must be B": f"IT (?:MODAL{{1,2}} | CAN ONLY) LINK [TURN GOOD FAIR ONLY]{{0,2}} {_OBJECT}",
