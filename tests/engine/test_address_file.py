@@ -24,6 +24,7 @@ def test_it_is_followed(tmp_path: Path) -> None:
     path = tmp_path / "servers"
     followed = AddressFile(path, Endpoint)
     assert names(followed) == []
+    assert str(followed) == f"{path}, which does not exist"
     path.write_text("# of job 7\nhttp://a:1/v1\n\nhttp://b:2/v1  # node 2\nhttp://a:1/v1\n")
     assert names(followed) == ["http://a:1/v1", "http://b:2/v1"]
     path.unlink()

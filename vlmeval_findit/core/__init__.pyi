@@ -90,6 +90,7 @@ from .json_values import (
     objects_of as objects_of,
     count_of as count_of,
     number_of as number_of,
+    unlike_json as unlike_json,
 )
 
 from .objects_in_text import (

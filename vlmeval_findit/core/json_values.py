@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 
@@ -48,3 +49,23 @@ def number_of(value: object) -> float | None:
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     return float(value) if abs(value) < _MOST else None
+
+
+def unlike_json(value: object, name: str = "") -> Iterator[str]:
+    """Yield the names of what JSON cannot hold, as YAML's dates and what is not a finite number.
+
+    >>> list(unlike_json({"user": b"x", "options": [{"top_p": float("nan")}], "seed": 1}))
+    ['user', 'options.0.top_p']
+    """
+    if isinstance(value, Mapping):
+        for key, inner in value.items():
+            inside = f"{name}.{key}" if name else str(key)
+            yield from unlike_json(inner, inside) if isinstance(key, str | int) else [inside]
+    elif isinstance(value, list | tuple):
+        for place, inner in enumerate(value):
+            yield from unlike_json(inner, f"{name}.{place}")
+    elif isinstance(value, float):
+        if not math.isfinite(value):
+            yield name
+    elif value is not None and not isinstance(value, str | int):
+        yield name

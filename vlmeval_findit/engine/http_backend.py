@@ -20,6 +20,7 @@ from ..core import RARE_COLLECTIONS, error_line, open_file_limit, room_for_files
 from ..models import (
     BUSY_STATUSES,
     DENIED_STATUSES,
+    AddressFile,
     Budget,
     CallError,
     ChatCall,
@@ -187,7 +188,9 @@ class HttpRun(ScheduledRun[tuple[Any, CallResult]]):
             self._scheduler.servers_may_come = True
             self._go(self._follow_servers(), calls=False)
             if not servers:
-                log.warning("%s: no server yet: calls wait for one", service.model.name)
+                is_file = isinstance(service.endpoints, AddressFile)
+                where = f" in {service.endpoints}" if is_file else ""
+                log.warning("%s: no server yet%s: calls wait for one", service.model.name, where)
 
     async def answers(self) -> AsyncGenerator[list[tuple[Any, CallResult]], None]:
         try:

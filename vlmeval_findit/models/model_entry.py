@@ -26,7 +26,7 @@ from ..storage import check_model_name
 from .checkpoint_row import decided_row, named_model
 from .http.chat import extra_fields, server_name
 from .http.providers.provider_table import find_provider
-from .http.request_fields import check_temperature, stated_fields
+from .http.request_fields import check_temperature, refuse_unlike_json, stated_fields
 from .local.refused_settings import refuse_dtype
 from .model_table import MODELS, find_model
 from .prices import PricesField, prices_from
@@ -57,6 +57,7 @@ def _thought_marks(value: object) -> object:
 
 
 def _recordable(settings: Mapping[str, Any]) -> Mapping[str, Any]:
+    refuse_unlike_json(settings)
     check_temperature(settings)
     if "max_usd" in settings:
         raise ValueError("max_usd is of the whole sweep: next to `models`, or --max-usd")

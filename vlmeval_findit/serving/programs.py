@@ -11,6 +11,7 @@ import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -54,6 +55,17 @@ class ServerProgram:
         else:
             return program
         raise ValueError(f"--serve {self.name}: {why}: {self.install}")
+
+    def refuse_own(self, arguments: Sequence[str]) -> None:
+        """Refuse, with a ValueError, flags that say which model is served, and where."""
+        words = self.arguments.split()
+        for flag, value in pairwise(words):
+            is_own = flag == "--host" or re.fullmatch(r"\{[^{}]+\}", value)
+            if not flag.startswith("--") or not is_own:
+                continue
+            if any(word.partition("=")[0] == flag for word in arguments):
+                advice = "Type --tensor-parallel N" if "gpus_each" in value else "Leave it out"
+                raise ValueError(f"--serve-args {flag}: FindIt states it. {advice}")
 
     def served_name(self, name: str, checkpoint: str, revision: str | None) -> str:
         if self.names_models:
@@ -210,6 +222,7 @@ class ServeOptions(ServerOptions):
 
     def __post_init__(self) -> None:
         _known_program(self.program)
+        PROGRAMS[self.program].refuse_own(self.arguments)
 
     @property
     def gpus_each(self) -> int:

@@ -37,6 +37,9 @@ class AddressFile:
         self._servers: list[Endpoint] = []
         self._read()
 
+    def __str__(self) -> str:
+        return f"{self._path}{'' if self._path.exists() else ', which does not exist'}"
+
     def __call__(self) -> list[Endpoint]:
         """Return the current servers, or the previous ones if the file cannot be read."""
         try:

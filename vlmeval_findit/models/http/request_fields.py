@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from ...boxes import Space
-from ...core import object_or_empty, quoted_value
+from ...core import object_or_empty, quoted_value, unlike_json
 from ...serving import BOUNDS_FIELD
 from ..local.layout import Bounds
 from ..token_limits import LIMIT_FIELDS
@@ -68,6 +68,7 @@ _CONFIGURATIONS = ("generationConfig", "generation_config")  # objects that may 
 
 def check_fields(fields: Mapping[str, Any]) -> None:
     """Refuse, with a ValueError, fields of a request that nobody may set, or not to this value."""
+    refuse_unlike_json(fields)
     for name in _SET_BY_FINDIT:
         if name in fields:
             instead = _INSTEAD.get(name, "Leave it out")
@@ -82,6 +83,14 @@ def check_fields(fields: Mapping[str, Any]) -> None:
         )
     check_temperature(fields)
     _refuse_further_replies(fields)
+
+
+def refuse_unlike_json(settings: Mapping[str, Any]) -> None:
+    """Refuse, with a ValueError, values that no request and no record can hold."""
+    for name in unlike_json(settings):
+        raise ValueError(
+            f"{name}: JSON has no such value. Write a finite number or a text (a date in quotes)"
+        )
 
 
 def check_temperature(settings: Mapping[str, Any]) -> None:

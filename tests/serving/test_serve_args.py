@@ -1,0 +1,35 @@
+"""Flags of a server that say which model it serves, and where, are FindIt's."""
+
+from __future__ import annotations
+
+import pytest
+
+from vlmeval_findit.serving import PROGRAMS, ServeOptions
+
+OWN = [
+    (name, flag)
+    for name, program in PROGRAMS.items()
+    for flag in program.arguments.split()
+    if flag in ("--host", "--port", "--served-model-name", "--model-path")
+]
+
+
+@pytest.mark.parametrize(("program", "flag"), OWN)
+@pytest.mark.parametrize("written", ["{} x", "{}=x", "--other 1 {} x"])
+def test_they_are_refused(program: str, flag: str, written: str) -> None:
+    with pytest.raises(ValueError, match=f"--serve-args {flag}: FindIt states it"):
+        ServeOptions(program, arguments=tuple(written.format(flag).split()))
+
+
+@pytest.mark.parametrize(
+    ("program", "flag"), [("vllm", "--tensor-parallel-size"), ("sglang", "--tp-size")]
+)
+def test_gpus_have_an_option_of_their_own(program: str, flag: str) -> None:
+    with pytest.raises(ValueError, match="Type --tensor-parallel N"):
+        ServeOptions(program, arguments=(flag, "2"))
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+@pytest.mark.parametrize("flag", ["--limit-mm-per-prompt", "--generation-config", "--port-file"])
+def test_others_are_passed_on(program: str, flag: str) -> None:
+    assert ServeOptions(program, arguments=(flag, "x")).arguments == (flag, "x")
