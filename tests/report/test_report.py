@@ -240,6 +240,21 @@ def test_no_two_models_have_one_name_in_a_chart(world: World) -> None:
         assert len(shown) == len(models), chart
 
 
+ALIKE = [f"Qwen3-VL-235B-A22B-Instruct-WAREHOUSE-checkpoint-1{at}500" for at in range(3)]
+
+
+def test_names_that_are_alike_are_drawn_whole(world: World) -> None:
+    """They are shortened so that they differ, and no chart cuts them a second time."""
+    run = world.run("M", JSON, speaking(JSON, 0.5, 10))
+    data = data_of(page_of([replace(run, model=name) for name in ALIKE]))
+    for chart in ("standings", "thresholds"):
+        (spec,) = data["charts"][chart]
+        shown = {row["model"] for row in spec["data"]["values"]}
+        assert len(shown) == len(ALIKE)
+        drawn = charts.svg(spec)
+        assert all(f">{name}<" in drawn for name in shown), chart
+
+
 def test_names_and_replies_are_text_in_page_and_charts(world: World) -> None:
     world.table("Pascal", [query(i, f"{i // 2}.jpg", f"<b>{i}</b>") for i in range(12)])
     run = world.run("M", JSON, speaking(JSON, 0.5, 10))

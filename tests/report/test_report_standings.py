@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from vlmeval_findit.report import (
     LOWER_STANDING,
     READ_IN_WHITE,
     UNTESTED_STANDING,
+    charts,
     headlines_of,
     losses_of,
     panels_of,
@@ -48,6 +50,15 @@ def test_standings_are_tests_against_the_best(many: Board) -> None:
         assert (dot.standing == LOWER_STANDING) == dot.to_best.significant
         assert dot.to_best.corrected is not None
         assert dot.to_best.corrected >= (dot.to_best.p_value or 0)
+
+
+def test_datasets_that_are_called_alike_have_a_panel_each(many: Board) -> None:
+    (panel,) = panels_of(many)
+    names = [f"warehouse2026pallets{which}reviewedfinalversion2x" for which in ("", "b", "a")]
+    panels = [replace(panel, name=name) for name in names]
+    rows = charts.forest(many.headline, many.models, panels)["data"]["values"]
+    assert len({row["panel"] for row in rows}) == len(names)
+    assert all(any(name in row["text"] for row in rows) for name in names)
 
 
 def ranked(world: World) -> Board:

@@ -13,7 +13,7 @@ from html import escape
 from math import ceil
 from typing import Any, NamedTuple
 
-from ..core import printable, shorten, shorten_names
+from ..core import printable, shorten_names
 from ..leaderboard import range_of
 from ..protocol import Metric
 from ..statistics import Interval
@@ -44,7 +44,7 @@ CONFIG: Spec = {
         "domainOpacity": 0.4, "tickOpacity": 0.4, "labelLimit": 190, "titleFontWeight": "normal",
     },
     "legend": {
-        **_LABELS, "columns": 4, "labelLimit": 240, "titleFontWeight": "normal", "titleLimit": 400,
+        **_LABELS, "columns": 4, "labelLimit": 300, "titleFontWeight": "normal", "titleLimit": 400,
     },
     "header": {"labelColor": INK, "labelFontSize": 13, "labelFontWeight": "bold"},
     "title": {"color": INK},
@@ -59,7 +59,7 @@ MAPS = 12  # Most models whose heat maps are in a chart
 DRAWN_MAPS = 4 * MAPS  # Most models of a dataset whose formats are drawn; formats.csv has all
 
 _LONGEST = 40
-# Beside an axis of 190 pixels and in a legend of 240, which cut what is longer
+# Beside an axis of 190 pixels and in a legend of 300, which cut what is longer
 AXIS_NAME, LEGEND_NAME = 26, 34
 _WIDE = 1150  # Width of a page in pixels, for the pictures that it shows until the script draws
 
@@ -112,11 +112,6 @@ def have_ends(rows: Sequence[Spec]) -> bool:
 
 
 TEXT: Spec = {"description": {"field": "text"}}  # The channel of a mark's text for screen readers
-
-
-def name(text: str) -> str:
-    """Return a name as charts show it."""
-    return shorten(printable(text), _LONGEST)
 
 
 def names_of(texts: Iterable[str], most: int = _LONGEST) -> dict[str, str]:
@@ -179,6 +174,7 @@ def forest(metric: Metric, models: Sequence[str], panels: Sequence[Panel]) -> Sp
     order = list(dict.fromkeys(dot.model for panel in panels for dot in panel.dots))
     order.sort(key=models.index)
     names = names_of(order, AXIS_NAME)
+    titles = names_of(panel.name for panel in panels)
     rows = []
     for panel in panels:
         for dot in panel.dots:
@@ -186,9 +182,9 @@ def forest(metric: Metric, models: Sequence[str], panels: Sequence[Panel]) -> Sp
             tested = with_unit(metric, dot.entry.tested)
             value = f"{tested}{spread(dot.entry.tested_interval)}"
             rows.append({
-                "panel": name(panel.name), "model": names[dot.model], "standing": dot.standing,
+                "panel": titles[panel.name], "model": names[dot.model], "standing": dot.standing,
                 "value": round(dot.entry.tested, 4), "low": low, "high": high,
-                "text": f"{printable(dot.model)}, {name(panel.name)}: {value}; "
+                "text": f"{printable(dot.model)}, {printable(panel.name)}: {value}; "
                         f"{_standing(dot)}",
             })  # fmt: skip
     shown = [standing for standing in STANDINGS if any(row["standing"] == standing for row in rows)]
@@ -208,7 +204,7 @@ def forest(metric: Metric, models: Sequence[str], panels: Sequence[Panel]) -> Sp
     rules = [layer("rule", bounds, strokeWidth=2.5, aria=False)] if have_ends(rows) else []
     return chart(
         f"{metric.title} with 95 % intervals; best: {best}", fit, rows,
-        facet=nominal("panel", title=None, sort=[name(panel.name) for panel in panels]),
+        facet=nominal("panel", title=None, sort=[*titles.values()]),
         columns=fit.columns,
         spec={
             "width": min(fit.widest, (_WIDE - labels) // fit.columns - 20),

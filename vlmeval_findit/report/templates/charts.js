@@ -5,14 +5,15 @@ const MARK = ".role-mark > [aria-label]";
 // As many panels in a row as fit, in rows of about the same length.
 function fit(spec, width) {
   const { panel, panels, stretch, widest } = spec.usermeta;
-  const labels = Math.min(spec.usermeta.labels, 0.4 * width);
+  // Names are short already, and cut once more they may be alike.
+  const labels = Math.min(spec.usermeta.labels, width - 130);
   const most = Math.max(1, Math.floor((width - labels) / panel));
   spec.columns = Math.ceil(panels / Math.ceil(panels / most));
   const view = spec.spec || spec; // A chart of one panel has no facets
   if (stretch) view.width = Math.min(widest, Math.floor((width - labels) / spec.columns) - 20);
   spec.config.axis.labelLimit = labels - 12;
-  spec.config.legend.columns = Math.max(1, Math.floor(width / 240));
-  spec.config.legend.labelLimit = Math.min(240, width - 40);
+  spec.config.legend.columns = Math.max(1, Math.floor(width / 300));
+  spec.config.legend.labelLimit = Math.min(300, width - 40);
   return spec;
 }
 
