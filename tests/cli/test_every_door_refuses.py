@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
-from adapters import write_base
-from chat_server import ChatServer, completion
-from weight_headers import write_weights
-from wrong_models import WRONG, Wrong
+from chat_server import ChatServer
+from wrong_models import WRONG, Wrong, folder
 
 import vlmeval_findit as findit
 from vlmeval_findit.cli import main
 
 DATA = "FindIt_Demo_xyxy_json"
+
+__all__ = ["folder"]
 
 
 def flags_of(wrong: Wrong) -> list[str]:
@@ -47,24 +47,6 @@ COMMANDS: Mapping[str, Callable[[str, list[str]], list[str]]] = {
     "reproduce": lambda model, flags: ["reproduce", model, *flags],
 }
 TYPED = [name for name, wrong in WRONG.items() if wrong.flags is not None]
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[ChatServer]:
-    with ChatServer(lambda asked, number: completion("[]")) as started:
-        yield started
-
-
-@pytest.fixture(autouse=True)
-def folder(demo_data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("LMUData", str(demo_data))
-    monkeypatch.setenv("COLUMNS", "1000")
-    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
-    monkeypatch.chdir(tmp_path)
-    Path("text.txt").write_text("Look twice.")
-    Path("shade.txt").write_text("{{ shade }}")
-    write_base(Path("other"), model_type="qwen2_5_vl")
-    write_weights(Path("other/model.safetensors"), "model.norm.weight")
 
 
 def at(wrong: Wrong, server: ChatServer) -> Wrong:

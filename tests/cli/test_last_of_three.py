@@ -3,43 +3,25 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
-from adapters import write_base
-from chat_server import ChatServer, completion
-from weight_headers import write_weights
-from wrong_models import WRONG, Wrong
+from chat_server import ChatServer
+from wrong_models import WRONG, Wrong, folder
 
 from vlmeval_findit.cli import main
 
 DATA = "FindIt_Demo_xyxy_json"
+
+__all__ = ["folder"]
 # Keys that a model of a file has itself; all else is of its settings
 KEYS = frozenset(
     {"base_url", "provider", "like", "system", "prompt_template", "headers", "space"}
     | {"temperature", "dtype", "device", "batch_size"}
 )
 IN_FILES = [name for name, wrong in WRONG.items() if wrong.arguments != {"key": "k"}]
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[ChatServer]:
-    with ChatServer(lambda asked, number: completion("[]")) as started:
-        yield started
-
-
-@pytest.fixture(autouse=True)
-def folder(demo_data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("LMUData", str(demo_data))
-    monkeypatch.setenv("COLUMNS", "1000")
-    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
-    monkeypatch.chdir(tmp_path)
-    Path("text.txt").write_text("Look twice.")
-    Path("shade.txt").write_text("{{ shade }}")
-    write_base(Path("other"), model_type="qwen2_5_vl")
-    write_weights(Path("other/model.safetensors"), "model.norm.weight")
 
 
 def entry_of(wrong: Wrong) -> dict[str, Any]:

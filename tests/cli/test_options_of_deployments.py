@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
-from chat_server import ChatServer, completion
+from chat_server import ChatServer
 
 from vlmeval_findit.cli import main
 from vlmeval_findit.core import flag_name
@@ -54,12 +54,6 @@ KINDS: Mapping[str, tuple[str, ModelEntry]] = {
     ),
     "OpenRouter": ("Gemini-2.5-Flash", ModelEntry("Gemini-2.5-Flash")),
 }
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[ChatServer]:
-    with ChatServer(lambda asked, number: completion("[]")) as started:
-        yield started
 
 
 @pytest.fixture(autouse=True)

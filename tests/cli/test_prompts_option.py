@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from chat_server import ChatServer, completion
+from chat_server import ChatServer
 
 from vlmeval_findit.cli import main
 from vlmeval_findit.protocol import PROMPTS_VARIABLE
@@ -31,12 +30,6 @@ def typed(command: str, dataset: str) -> list[str]:
         "search": ["search", "--data", dataset, *model, "1"],
         "probe": ["probe", *model, "20"],
     }[command]
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[ChatServer]:
-    with ChatServer(lambda asked, number: completion("[]")) as started:
-        yield started
 
 
 @pytest.fixture(autouse=True)

@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, NamedTuple
+
+import pytest
+from adapters import write_base
+from weight_headers import write_weights
 
 
 class Wrong(NamedTuple):
@@ -56,3 +61,16 @@ WRONG: Mapping[str, Wrong] = {
     "a baseline's words": Wrong("FullImage", {"system": "text.txt"}, "system has no effect"),
     "a baseline's heat": Wrong("FullImage", {"temperature": 0.5}, "temperature has no effect"),
 }
+
+
+@pytest.fixture(autouse=True)
+def folder(demo_data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Make a folder with the files that these models name, and work in it."""
+    monkeypatch.setenv("LMUData", str(demo_data))
+    monkeypatch.setenv("COLUMNS", "1000")
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    monkeypatch.chdir(tmp_path)
+    Path("text.txt").write_text("Look twice.")
+    Path("shade.txt").write_text("{{ shade }}")
+    write_base(Path("other"), model_type="qwen2_5_vl")
+    write_weights(Path("other/model.safetensors"), "model.norm.weight")
