@@ -57,7 +57,9 @@ def test_datasets_that_are_called_alike_have_a_panel_each(many: Board) -> None:
     names = [f"warehouse2026pallets{which}reviewedfinalversion2x" for which in ("", "b", "a")]
     panels = [replace(panel, name=name) for name in names]
     rows = charts.forest(many.headline, many.models, panels)["data"]["values"]
-    assert len({row["panel"] for row in rows}) == len(names)
+    titles = {row["panel"] for row in rows}
+    assert len(titles) == len(names)
+    assert max(map(len, titles)) <= charts.AXIS_NAME, "a title is no wider than its panel"
     assert all(any(name in row["text"] for row in rows) for name in names)
 
 

@@ -59,7 +59,7 @@ MAPS = 12  # Most models whose heat maps are in a chart
 DRAWN_MAPS = 4 * MAPS  # Most models of a dataset whose formats are drawn; formats.csv has all
 
 _LONGEST = 40
-# Beside an axis of 190 pixels and in a legend of 300, which cut what is longer
+# Beside an axis of 190 pixels, or above a panel as wide, and in a legend of 300
 AXIS_NAME, LEGEND_NAME = 26, 34
 _WIDE = 1150  # Width of a page in pixels, for the pictures that it shows until the script draws
 
@@ -174,7 +174,8 @@ def forest(metric: Metric, models: Sequence[str], panels: Sequence[Panel]) -> Sp
     order = list(dict.fromkeys(dot.model for panel in panels for dot in panel.dots))
     order.sort(key=models.index)
     names = names_of(order, AXIS_NAME)
-    titles = names_of(panel.name for panel in panels)
+    # Longer ones would be wider than their panels, and the chart wider than the page.
+    titles = names_of((panel.name for panel in panels), AXIS_NAME)
     rows = []
     for panel in panels:
         for dot in panel.dots:
