@@ -117,7 +117,7 @@ def build_vision(path: Path) -> None:
 
 
 def serve(folder: Path, context: int, vision: bool) -> None:
-    """Serve the model until the input is closed."""
+    """Serve the model until the input is closed; its address is put into ``address.txt``."""
     import xllamacpp
 
     build_text(folder / "text.gguf")
@@ -133,7 +133,9 @@ def serve(folder: Path, context: int, vision: bool) -> None:
         build_vision(folder / "vision.gguf")
         options.mmproj.path = str(folder / "vision.gguf")
     server = xllamacpp.Server(options)
-    print(f"ready {server.listening_address}", flush=True)
+    written = folder / "address.part"
+    written.write_text(server.listening_address)
+    written.replace(folder / "address.txt")
     sys.stdin.read()
 
 
