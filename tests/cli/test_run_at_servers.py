@@ -257,7 +257,7 @@ def test_a_vlmevalkit_without_a_runner_is_in_nobodys_way(
     """As pip installs upstream's."""
     package = tmp_path / "site" / "vlmeval"
     package.mkdir(parents=True)
-    for place in ("cli.run", "core.vlmevalkit", "engine.deployments"):
+    for place in ("cli.run", "core.vlmevalkit", "engine.deployment_kinds"):
         monkeypatch.setattr(f"vlmeval_findit.{place}.package_folder", lambda: package)
     vlmevalkit._text.cache_clear()
     vlmevalkit.host_version.cache_clear()

@@ -23,7 +23,7 @@ from vlmeval_findit.core import command
 from vlmeval_findit.export import TARGETS
 from vlmeval_findit.leaderboard import group_comparable, of_one_scorer
 from vlmeval_findit.reproduction import compare_reproductions
-from vlmeval_findit.scoring import Run, scored_run, versions_now
+from vlmeval_findit.scoring import Run, load_runs, versions_now
 from vlmeval_findit.storage import MORE_SAMPLES, RunFiles
 
 DATA = "FindIt_Pascal_xyxy_json_bbox_2d"
@@ -220,7 +220,7 @@ def test_whoever_loads_several_runs_is_tried_above() -> None:
 
 @pytest.fixture
 def runs(outputs: tuple[Path, Path]) -> list[Run]:
-    return scored_run.load_runs(outputs)
+    return load_runs(outputs)
 
 
 def scored_by(run: Run, scored_with: Mapping[str, str], model: str) -> Run:
@@ -266,7 +266,7 @@ def test_each_dataset_may_have_another_scorer(outputs: tuple[Path, Path], scored
     """Its models are compared with each other only."""
     name = "FindIt_Pascal_multilabel_xyxy_json_bbox_2d"
     path = scored.predict("M-step-1", name, saying("[]"), folder="../multilabel")
-    loaded = scored_run.load_runs([*outputs, path])
+    loaded = load_runs([*outputs, path])
     mixed = [
         scored_by(run, RELEASED if "multilabel" in run.variant.name else NOW, run.model)
         for run in loaded

@@ -187,7 +187,7 @@ def test_only_vlmevalkits_models_are_made_in_vlmevalkit(monkeypatch: pytest.Monk
         raise AskedError
 
     monkeypatch.setattr(
-        "vlmeval_findit.engine.deployments.may_have_model", lambda name: name == "Theirs"
+        "vlmeval_findit.engine.deployment_kinds.may_have_model", lambda name: name == "Theirs"
     )
     theirs = deployment_of(ModelEntry("Theirs"), Asking(host=host))
     for needed in (theirs.ready, theirs.backend):
@@ -211,7 +211,7 @@ def test_an_unknown_model_may_be_vlmevalkits(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     """Where there is no VLMEvalKit, nobody knows its names."""
-    for place in ("engine.deployments", "core.vlmevalkit", "cli.run"):
+    for place in ("engine.deployment_kinds", "core.vlmevalkit", "cli.run"):
         monkeypatch.setattr(f"vlmeval_findit.{place}.package_folder", lambda: None)
     vlmevalkit._text.cache_clear()
     line = next(

@@ -145,7 +145,7 @@ def test_the_engine_loads_no_benchmark_and_nothing_heavy() -> None:
     code = f"import sys, {', '.join(modules)}; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     actual = set(done.stdout.split())
-    assert {"vlmeval_findit.engine.retry_scheduler", "vlmeval_findit.scoring.run_score"} <= actual
+    assert {"vlmeval_findit.engine.retry_scheduler", "vlmeval_findit.scoring.row_scoring"} <= actual
     assert not {"torch", "transformers", "vlmeval", "ray", "aiohttp.web", "sklearn"} & actual
     rooms = ORDER[ORDER.index("sweeps") :]
     assert not {f"vlmeval_findit.{room}" for room in rooms} & actual

@@ -57,7 +57,8 @@ def boxes_of_rows(rows: Sequence[ScoredRow], definition: str) -> ConfidentBoxes:
     boxes: list[tuple[float, bool, int]] = []
     objects = np.zeros(len(place))
     for row in answered:
-        answer, image = BoxAnswer.of(row), place[row.source]
+        answer = BoxAnswer.of(row)
+        image = place[row.source]
         hits = {pair.box for pair in answer.pairs if pair.hit}
         for box, value in enumerate(answer.confidences_by(definition)):
             if box not in answer.ignored:
@@ -178,7 +179,8 @@ class CocoBoxes:
 
     def _add(self, row: ScoredRow, query: FindItQuery) -> None:
         numbers = [self._image(row, query, frame) for frame in range(len(query.images))]
-        truth, label = query.truth, self._label(query)
+        truth = query.truth
+        label = self._label(query)
         labels = self._labels(query)
         for box, frame, name in zip(truth.boxes, truth.frames, labels, strict=False):
             corners = self._in_file(query, frame, box)

@@ -65,7 +65,8 @@ class CocoEvaluator:
         for number, score in enumerate(scores, 1):
             self._results.anns[number]["score"] = float(score)
         evaluation = self._evaluation.COCOeval(self._truth, self._results, "bbox")
-        evaluation.params.areaRng, evaluation.params.areaRngLbl = [[0, 1e10]], ["all"]
+        evaluation.params.areaRng = [[0, 1e10]]
+        evaluation.params.areaRngLbl = ["all"]
         evaluation.params.maxDets = [MOST]
         with contextlib.redirect_stdout(io.StringIO()):  # pycocotools prints
             evaluation.evaluate()

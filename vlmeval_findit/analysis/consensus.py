@@ -48,7 +48,8 @@ def write_consensus(runs: Sequence[Run]) -> Run:
     Raises:
         NotBoxesError: the answers are no boxes.
     """
-    first, variant = runs[0], runs[0].variant
+    first = runs[0]
+    variant = runs[0].variant
     if not isinstance(variant, FindItVariant) or variant.match_rule is not MatchRule.BOX_OVERLAP:
         raise NotBoxesError(f"{variant.name}: its answers are not boxes, so they cannot be merged")
     opened = open_predictions(first.path, settings_from({}))

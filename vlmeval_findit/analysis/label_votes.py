@@ -127,7 +127,8 @@ def _votes_of_row(label: ClassedBoxes, answers: Sequence[ClassedBoxes | None]) -
 def _matched(label: ClassedBoxes, answer: ClassedBoxes) -> list[tuple[int, int]]:
     """Pair objects of a label with boxes of an answer, one to one, the highest IoU first."""
     values = _iou_table(label.boxes, answer.boxes)
-    values += _SAME_CLASS * (label.classes[:, None] == answer.classes[None])
+    is_same = label.classes[:, None] == answer.classes[None]
+    values += np.where(is_same, _SAME_CLASS, 0.0)
     pairs = []
     while values.size and values.max() >= _ANSWERS:
         at, box = np.unravel_index(values.argmax(), values.shape)

@@ -67,7 +67,8 @@ def evaluate_order(
     precision = evaluator.precision(scores, weights)
 
     def measure(values: Array, others: Array | None) -> APValue:
-        value, interval = float(values[0]), None
+        value = float(values[0])
+        interval = None
         if len(resampled):
             interval = share_bounds(value, float(np.nanvar(values[1:], ddof=1)), evaluator.images)
         if others is None:

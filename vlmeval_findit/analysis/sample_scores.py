@@ -145,7 +145,8 @@ def pass_estimate(runs: Sequence[Run]) -> Estimate:
     A query is solved by a query score of 100 %: for boxes, every object is hit at an IoU of 0.5 and
     no box is too many.
     """
-    count, benchmark = len(runs), runs[0].benchmark
+    count = len(runs)
+    benchmark = runs[0].benchmark
     drawn = sorted({count, *(2**power for power in range(count.bit_length()))})
     rows = []
     for samples in by_query(runs):

@@ -166,7 +166,8 @@ def _draw_box(pen: ImageDraw.ImageDraw, box: DrawnBox, size: tuple[int, int], sc
         for dash in _dashes(start, end, stroke):
             pen.line(dash, fill=stroke.colour, width=stroke.width)
     if box.label:
-        name, corner = shorten(printable(box.label), _LONGEST), (x1 + 4, y1 + 2)
+        name = shorten(printable(box.label), _LONGEST)
+        corner = (x1 + 4, y1 + 2)
         pen.text(corner, name, fill=stroke.colour, stroke_width=1, stroke_fill=_SHADE)
 
 

@@ -8,9 +8,10 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from .. import scoring
 from ..core import suggestion
 from ..protocol import Reply, Role, ScoredRow
-from ..scoring import Run, reviewed_runs, scored_run
+from ..scoring import Run, reviewed_runs
 from ..storage import read_predictions, read_reviews
 
 if TYPE_CHECKING:
@@ -128,7 +129,7 @@ def open_runs(paths: Paths = OUTPUTS, reviews: Paths | None = None) -> list[Run]
         RunError: there is no scored run.
         ReviewsError: ``reviews`` are of no table of these runs, or cannot be read.
     """
-    runs = scored_run.load_runs(_paths(paths))
+    runs = scoring.load_runs(_paths(paths))
     return runs if reviews is None else runs + _reviewed(runs, reviews)
 
 

@@ -226,7 +226,8 @@ def _entry(name: str, settings: Mapping[str, Any], more: Mapping[str, Any]) -> M
         short, where = server_name(name)
     is_path = "/" in name or Path(name).is_dir()
     if not elsewhere and not where and find_model(short) is None and (more["like"] or is_path):
-        short, where = Path(name).name, name
+        short = Path(name).name
+        where = name
     place = "served" if elsewhere else "checkpoint"
     entry = validate(ModelEntry, {**values, "name": short, place: where or None})
     return like_its_checkpoint(entry)

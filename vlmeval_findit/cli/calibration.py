@@ -114,7 +114,8 @@ def samples(runs: tuple[Path, ...]) -> int:
     legends: dict[str, None] = {}
     for path in several or paths[:1]:
         samples = load_samples(path)
-        first, consensus = samples[0], None
+        first = samples[0]
+        consensus = None
         score = score_samples(samples)
         name = f"{printable(first.model)} on {first.variant.name}"
         try:

@@ -160,7 +160,8 @@ def _first_with_table(benchmark: Benchmark) -> str:
 # --- plugins ---
 
 _WIDTH = 80
-_GROUP, _ROW = 16, 24
+_GROUP = 16
+_ROW = 24
 
 
 @click.command(cls=Command)

@@ -133,7 +133,8 @@ class _Told(NamedTuple):
 
 
 def _told(check: CoordinateCheck) -> _Told:
-    diagnosis, fit = check.diagnosis, check.diagnosis.fit
+    diagnosis = check.diagnosis
+    fit = check.diagnosis.fit
     is_other = fit is not None and diagnosis.verdict is CoordinateVerdict.OTHER
     return _Told(
         values=check.as_dict(),
@@ -147,7 +148,8 @@ def _told(check: CoordinateCheck) -> _Told:
 
 def _points_told(replies: RunReplies) -> _Told:
     check = check_points(replies)
-    diagnosis, fit = check.diagnosis, check.diagnosis.fit
+    diagnosis = check.diagnosis
+    fit = check.diagnosis.fit
     headline = replies.metrics[0].name
     values = {line.convention.name: line.metric_values[headline] for line in check.lines}
 
@@ -237,7 +239,8 @@ def conventions_table(
 
 def _details(check: CoordinateCheck) -> Iterator[str]:
     """Yield the lines about a run, before long ones are folded."""
-    diagnosis, fit = check.diagnosis, check.diagnosis.fit
+    diagnosis = check.diagnosis
+    fit = check.diagnosis.fit
     yield f"{diagnosis.boxes} boxes in {diagnosis.answered} of {diagnosis.queries} queries"
     yield from _verdict(check).split("; ")
     if fit is None or diagnosis.verdict is CoordinateVerdict.NONE:
@@ -255,7 +258,8 @@ def _details(check: CoordinateCheck) -> Iterator[str]:
 
 
 def _verdict(check: CoordinateCheck) -> str:
-    diagnosis, fit = check.diagnosis, check.diagnosis.fit
+    diagnosis = check.diagnosis
+    fit = check.diagnosis.fit
     values = {line.convention.name: line.metric_values[_METRICS[0]] for line in check.lines}
 
     def with_f1(convention: Convention) -> str:

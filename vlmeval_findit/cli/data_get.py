@@ -46,8 +46,9 @@ from .printing import print_columns, print_folded, print_text
 
 ANNOTATIONS = "annotations"
 
-_TYPICAL_SUBSET, _TYPICAL_IMAGE = 60_000, 160_000
-"""Typical bytes of a Parquet file and of an image, used until the first file has arrived."""
+# Typical bytes, used until the first file has arrived
+_TYPICAL_SUBSET = 60_000  # Of a Parquet file
+_TYPICAL_IMAGE = 160_000  # Of an image
 
 _REASONS = 8
 """Reasons that are listed for a line of the table."""

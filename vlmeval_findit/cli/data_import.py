@@ -126,8 +126,10 @@ def command(**flags: Any) -> int:
             _print_set(row)
         say("\ndata import DIR --set NAME\nLicences are as published; the owners' pages decide.")
         return 0
-    path, name = flags["path"], flags["name"]
-    replace, exif = flags["replace"], flags["exif"]
+    path = flags["path"]
+    name = flags["name"]
+    replace = flags["replace"]
+    exif = flags["exif"]
     if path is None:
         raise AnnotationError("FILE or DIR is missing. Type: run_findit.py data import --help")
     if flags["set"]:
@@ -226,7 +228,8 @@ def make_set(name: str, options: ImportOptions) -> int:
         raise AnnotationError(f"unknown published set {name!r}{suggestion(name, sets)}")
     row = sets[name]
     say(f"{row.title}\nlicence: {row.licence}\npublished at {row.address}")
-    imported, refused = 0, []
+    imported = 0
+    refused = []
     for dataset, result in run_import(row, options):
         if isinstance(result, AnnotationError):
             refused.append(dataset)

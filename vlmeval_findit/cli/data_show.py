@@ -59,7 +59,8 @@ def command(
     data: str, index: int | None, model: str | None, system: str | None, prompt_template: str | None
 ) -> int:
     """Print a query: its message with images at their places, its sizes, its boxes."""
-    benchmark, dataset = benchmark_of(data), load_dataset(data)
+    benchmark = benchmark_of(data)
+    dataset = load_dataset(data)
     if model:
         dataset = benchmark.for_model(dataset, model.partition("=")[0])
     index = next(iter(dataset.queries), 0) if index is None else index
@@ -68,7 +69,8 @@ def command(
             f"--index {index}: no such row; {data} has {len(dataset.queries)} rows, from "
             f"{min(dataset.queries)} to {max(dataset.queries)}"
         )
-    query, variant = dataset.queries[index], dataset.variant
+    query = dataset.queries[index]
+    variant = dataset.variant
     note_unknown_image_keys()
     folder = image_folder(variant.images)
     words = prompt_set(benchmark, custom_prompt(system, prompt_template))

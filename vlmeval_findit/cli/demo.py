@@ -245,7 +245,8 @@ def _check(
         run = open_predictions(result.path, settings)
         replies = replies_of_run(run.model, run.dataset, run.replies, run.settings, run.identity)
         check = check_run(replies)
-    diagnosis, fit = check.diagnosis, check.diagnosis.fit
+    diagnosis = check.diagnosis
+    fit = check.diagnosis.fit
     assert fit is not None
     f1 = {line.convention.name: line.metric_values["F1@0.5"] or 0.0 for line in check.lines}
     agreement = f"{fit.agree} of {diagnosis.answered} answers agree"

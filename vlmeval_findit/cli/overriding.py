@@ -70,7 +70,8 @@ def _another_answers(
     options: ModelOptions, entry: ModelEntry, serving: ServeOptions | None
 ) -> Iterator[Overridden]:
     """Yield the flags that say who answers for a model, where its file says another."""
-    url, provider = options.base_url, options.provider
+    url = options.base_url
+    provider = options.provider
     address = None if url is None else without_credentials(url)
     asked = _asked(options, entry)
     known = entry.base_url or (entry.provider and f"{entry.provider}'s usual address")
@@ -109,7 +110,8 @@ def _overridden(
     table = f"model table: {row.name}" if row is not None else ""
     yield from _like(options, entry)
     for key in ("system", "prompt_template"):
-        value, known = getattr(options, key), getattr(entry, key)
+        value = getattr(options, key)
+        known = getattr(entry, key)
         if None not in (value, known) and value != known:
             words = without_credentials(value), without_credentials(known)
             yield Overridden(flag_name(key), words[0], entry.name, words[1], _ENTRY, key)
@@ -156,7 +158,8 @@ def _setting(
 def _like(options: ModelOptions, entry: ModelEntry) -> Iterator[Overridden]:
     if options.like is None:
         return
-    like, own = find_model(options.like), find_model(entry.like or entry.name)
+    like = find_model(options.like)
+    own = find_model(entry.like or entry.name)
     if like is not None and own is not None and like.name != own.name:
         source = _ENTRY if entry.like else "model table"
         yield Overridden("--like", options.like, entry.name, own.name, source, "like")
@@ -169,9 +172,11 @@ def _space(
     stated = space_from(value)
     try:
         if entry.space is not None:
-            known, source = space_from(entry.space), _ENTRY
+            known = space_from(entry.space)
+            source = _ENTRY
         elif row is not None:
-            known, source = row.space(ANY_QUESTION), table
+            known = row.space(ANY_QUESTION)
+            source = table
         else:
             return
     except SpaceError:  # a row without a space of its own

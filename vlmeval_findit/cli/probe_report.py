@@ -105,7 +105,8 @@ def print_probe(report: ProbeReport) -> None:
 
 
 def _counts(report: ProbeReport) -> Iterator[str]:
-    counts, matched = report.counts(), report.run.matched
+    counts = report.counts()
+    matched = report.run.matched
     yield (
         f"{len(matched)} scenes: {counts['boxes']} answered with boxes, {counts['no box']} without "
         f"a box, {counts['not readable']} not readable, {counts['failed']} calls failed"
@@ -173,7 +174,8 @@ def _verdict(report: ProbeReport) -> str:
             counts = diagnosis.boxes, diagnosis.answered, diagnosis.places
             why = why_too_few(*counts, fewest=FEWEST_PROBE_BOXES)
         return f"{declared}; {why}: undecided"
-    second, rivals = fit.second, some_described(fit.rivals)
+    second = fit.second
+    rivals = some_described(fit.rivals)
     not_excluded = f"; not excluded: {rivals}" if rivals else ""
     sentences: Mapping[ProbeVerdict, str] = {
         ProbeVerdict.NAMED: "{named}",

@@ -63,7 +63,8 @@ class SweepProgress:
         self._tasks: dict[str, TaskID] = {}
         self._tokens = Counter[str]()
         self._failures = self._cells = self._calls = 0  # Of the sweep, of the model at work
-        self._every, self._last_line = every, 0.0
+        self._every = every
+        self._last_line = 0.0
         self._model = ""
         self._planned: PlannedCalls | None = None
         self._lock = threading.RLock()
@@ -87,8 +88,11 @@ class SweepProgress:
 
     def _plan(self, model: str, planned: PlannedCalls) -> None:
         self._bars.update(self._starting, visible=False)
-        self._model, self._planned, self._began = model, planned, time.monotonic()
-        self._cells, self._calls = 0, planned.finished
+        self._model = model
+        self._planned = planned
+        self._began = time.monotonic()
+        self._cells = 0
+        self._calls = planned.finished
         if model not in self._tasks:
             self._tasks[model] = self._bars.add_task(model, total=0, note="")
         # A search plans each of its stages: the bar of a model covers all of them.
@@ -209,7 +213,8 @@ class DownloadProgress:
     def __init__(self, bar: Progress, what: str, files: int, typical: int) -> None:
         self._bar = bar
         self._lock = threading.Lock()
-        self._files, self._typical = files, typical
+        self._files = files
+        self._typical = typical
         self._done = self._bytes = self._announced = 0
         self._task = bar.add_task(what, total=files * typical, files=f"0/{files}")
 

@@ -106,7 +106,8 @@ def report_formats(
         except StatisticsError as error:
             print_folded(f"{model}: no best format on {name}: {as_called(str(error))}")
             continue
-        best, headline = ranked[0], metric.title
+        best = ranked[0]
+        headline = metric.title
         value = next(iter(best.metric_values.values()))
         if value == worst_value(benchmark.ranking[0]):
             say(f"{model}: no best format: {headline} is {value:g} in every format")

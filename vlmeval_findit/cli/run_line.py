@@ -98,7 +98,8 @@ class RunCommand(Command):
     """Takes several words after ``--data`` and ``--model``, as VLMEvalKit's runner does."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        expanded, option = list[str](), ""
+        expanded: list[str] = []
+        option = ""
         for word in args:
             if word.startswith("-"):
                 option = word if word in ("--data", "--model") else ""

@@ -98,8 +98,8 @@ class CoordinateMap(NamedTuple):
         return CoordinateMap(self.scale * scale, self.offset + self.scale * start, self.turned)
 
 
-# Deviations of scale, and offsets in shares of the image, that weak models have, too
-SMALL_SCALE, SMALL_OFFSET = 0.05, 0.015
+SMALL_SCALE = 0.05  # Deviations of scale that weak models have, too
+SMALL_OFFSET = 0.015  # Offsets that they have, too, in shares of the image
 
 
 @dataclass(frozen=True)

@@ -69,7 +69,8 @@ def read_env_file() -> list[str]:
     values = dotenv_values(file)
     lines = []
     for name in _OF_FOLDERS + _OF_THE_HUB:
-        stated, before = values.get(name), os.environ.get(name)
+        stated = values.get(name)
+        before = os.environ.get(name)
         if not stated or stated == before:
             continue
         os.environ[name] = stated

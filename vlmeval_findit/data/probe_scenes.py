@@ -104,7 +104,8 @@ def _frame(
     drawn = rng.uniform(*SIDES, (_DRAWN, 2))
     in_shares = np.abs(np.log(drawn[:, 0] / drawn[:, 1]))
     in_pixels = np.abs(np.log(drawn[:, 0] * size[0] / (drawn[:, 1] * size[1])))
-    off = np.abs(in_pixels - np.log(_STRETCH)) + 9.0 * (in_shares < np.log(_LEAST_ASPECT))
+    off = np.abs(in_pixels - np.log(_STRETCH))
+    off += np.where(in_shares < np.log(_LEAST_ASPECT), 9.0, 0.0)
     across, down = drawn[int(np.argmin(off))].tolist()
     spans = []
     for middle, side, pixels in zip(centre, (across, down), size, strict=True):

@@ -110,7 +110,7 @@ from .own_models import (
     Local as Local,
 )
 
-from .deployments import (
+from .deployment_kinds import (
     InVLMEvalKit as InVLMEvalKit,
     OnRay as OnRay,
     KINDS as KINDS,

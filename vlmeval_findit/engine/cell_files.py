@@ -202,7 +202,8 @@ def _reply(stored: _StoredAnswer, rule: ThoughtRule) -> Reply:
     record = parse_record(stored.record)
     if stored.error:
         record = record.with_error(stored.error)
-    shown, time = stored.shown, stored.time
+    shown = stored.shown
+    time = stored.time
     return Reply(stored.row, stored.text, record, thoughts=rule, shown=shown, time=time)
 
 

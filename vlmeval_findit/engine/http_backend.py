@@ -264,7 +264,8 @@ class HttpRun(ScheduledRun[tuple[Any, CallResult]]):
         server: HttpEndpoint = assignment.server.endpoint
         call.began = call.began or assignment.began
         before = call.cost or 0.0
-        guessed, guesses = call.guessed, call.guesses
+        guessed = call.guessed
+        guesses = call.guesses
         failure: CallError | None = None
         try:
             await call.attempt(server, self._client, self._images)

@@ -43,7 +43,8 @@ def to_mlflow(
         # A database that another program locks is no error of MLflow's while it is opened.
         from sqlalchemy.exc import SQLAlchemyError
 
-        errors, where = (*errors, SQLAlchemyError), str(out)
+        errors = (*errors, SQLAlchemyError)
+        where = str(out)
         uri = f"sqlite:///{out.absolute()}/mlflow.db"
         artifacts = (out.absolute() / "files").as_uri()
     try:

@@ -53,7 +53,7 @@ TARGETS: Mapping[str, Target] = {
 TRAINERS = ("trl", "llama-factory", "ms-swift")
 
 # Takes scored runs and a folder, and yields lines for the user. Before it writes anything it
-# raises a scoring.scored_run.RunError if a run is not complete, occurs twice or lacks its table,
+# raises a scoring.stored_runs.RunError if a run is not complete, occurs twice or lacks its table,
 # and a NotExportableError if no run suits the target, or the folder has files of other programs.
 Exporter = Callable[..., Iterator[str]]
 

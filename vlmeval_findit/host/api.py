@@ -68,7 +68,8 @@ class OverHttpModel(BaseAPI):  # type: ignore[misc]
 
     def __init__(self, load: Callable[[], HttpService]) -> None:
         super().__init__(retry=1, verbose=False)
-        self._load, self._loading = load, threading.Lock()
+        self._load = load
+        self._loading = threading.Lock()
         self._loaded: HttpBackend | None = None
 
     def generate(

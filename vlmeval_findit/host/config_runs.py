@@ -78,7 +78,8 @@ def check_runs(arguments: Sequence[str], work_dir: Path | None = None) -> None:
     except (OSError, TextError, ValueError):
         return
     refused = _refusals_of(line.config)
-    models, datasets = dict[str, Deployment | None](), dict[str, Any]()
+    models: dict[str, Deployment | None] = {}
+    datasets: dict[str, Any] = {}
     for name, entry in object_or_empty(values.get("model")).items():
         with refused("model", name):
             models[name] = _model(name, entry)

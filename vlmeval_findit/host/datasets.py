@@ -47,7 +47,8 @@ class Names(Sequence[str]):
     """
 
     def __init__(self, benchmark: Benchmark, host_class: str) -> None:
-        self._class, self._benchmark = host_class, benchmark
+        self._class = host_class
+        self._benchmark = benchmark
 
     # VLMEvalKit asks every class for a name, many times in a run: names are listed only when read.
     @cached_property

@@ -128,7 +128,8 @@ def model_for_others(given: Mapping[str, Any]) -> Any:
     Models of FindIt's are made here where its entry alone would make another: those that the engine
     asks, and those with what the command line says. Raises ValueError for a baseline.
     """
-    model, name = given["model"], str(given["model_name"])
+    model = given["model"]
+    name = str(given["model_name"])
     is_named = isinstance(model, str)
     if isinstance(model, FindItBaseline) or (is_named and entry_of(name).cls is FindItBaseline):
         raise refused_by_baseline(name)
@@ -275,7 +276,9 @@ class HostModel:
 
     def __init__(self, model: Any, name: str, use_vllm: bool, dump_image: Any) -> None:
         self.loaded: Any = None if isinstance(model, str) else model
-        self._name, self._use_vllm, self._dump_image = name, use_vllm, dump_image
+        self._name = name
+        self._use_vllm = use_vllm
+        self._dump_image = dump_image
 
     def load(self, arguments: Mapping[str, Any]) -> Any:
         """Return the model, loaded with ``arguments`` besides those of its entry."""
@@ -329,7 +332,8 @@ def _make_calls(
             answering=lambda output: deployment.on_this_machine(output.identity.answering),
             identities=lambda output: run.paths if ranks.is_first else (),
         )
-        last, is_stopped = None, True
+        last = None
+        is_stopped = True
         with suppress(KeyboardInterrupt, StoppedError):
             last = answer_cells(job, cancel).last
             is_stopped = cancel.requested

@@ -84,7 +84,8 @@ def entry_of_object(model: Any, name: str) -> Entry:
 
     Raises ValueError where its name is that of another model.
     """
-    cls, registered = type(model), entry_of(name)
+    cls = type(model)
+    registered = entry_of(name)
     known = registered.arguments if registered.cls is cls else {}
     expected = {**defaults_of(cls), **known}
     arguments = arguments_of(model)
@@ -186,7 +187,8 @@ def described(model: str, entry: Entry, variant: DatasetVariant) -> Described:
             f"{model} is run by a class of VLMEvalKit, which decodes freely: {variant.name} "
             "needs a model of FindIt, or a server (--base-url)"
         )
-    row, checkpoint = _row_of(model, entry), entry.checkpoint
+    row = _row_of(model, entry)
+    checkpoint = entry.checkpoint
     arguments = {name: value for name, value in entry.arguments.items() if value is not None}
     answering = Answering(
         kind=entry.cls.__name__ if entry.cls is not None else None,

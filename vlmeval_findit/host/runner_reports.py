@@ -85,7 +85,8 @@ def _hear_run(given: Mapping[str, Any]) -> None:
     RUNNER.api_mode = bool(fields.get("api_mode"))
     RUNNER.mode = fields.get("mode")
     RUNNER.building = None
-    refuse, RUNNER.refuse = RUNNER.refuse, None
+    refuse = RUNNER.refuse
+    RUNNER.refuse = None
     if refuse is not None:
         folder = Path(given["run_dir"])
         of_model = folder if folder.name == fields.get("model_name") else folder.parent

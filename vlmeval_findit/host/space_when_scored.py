@@ -26,9 +26,11 @@ def complete_space(predictions: Path, settings: Settings) -> None:
     recorded = read_identity(predictions)
     if recorded is None or recorded.space is not None:
         return
-    space, source = settings.space, STATED_SOURCE
+    space = settings.space
+    source = STATED_SOURCE
     if space is None:
-        space, source = settings.of_unknown.space, SPACE_SETTING.variable
+        space = settings.of_unknown.space
+        source = SPACE_SETTING.variable
     if space is None:
         return
     if not recorded.answering.in_vlmevalkit:

@@ -173,7 +173,8 @@ _COLOURS = re.compile(rf"\b({'|'.join(COLOURS)})\b", re.IGNORECASE)
 
 
 def _accuracies(runs: Sequence[Run], at_least: int) -> dict[str, MarkAccuracy]:
-    asked, right = Counter[str](), Counter[str]()
+    asked = Counter[str]()
+    right = Counter[str]()
     for row in (row for run in runs for row in run.rows if row.slices.get("mark") != "absent"):
         colours = {name.lower() for name in _COLOURS.findall(row.slices.get("property", ""))}
         for mark in (row.slices.get("shape", ""), *(colours if len(colours) == 1 else ())):

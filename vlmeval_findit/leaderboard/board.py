@@ -385,7 +385,8 @@ def _formats(runs: Iterable[Run]) -> set[str]:
 
 def _formats_left_out(run: Run, excluded: Iterable[Run]) -> set[str]:
     """Return the formats in which a model's excluded runs were asked some queries of a run."""
-    rows, table = run.provenance.rows, run.provenance.table_sha256
+    rows = run.provenance.rows
+    table = run.provenance.table_sha256
     return _formats(
         other
         for other in excluded
@@ -424,7 +425,8 @@ def _ranked_values(
             test = None
             if at:
                 apart = values[model] - values[order[at - 1]]
-                lower, above = estimates[at], estimates[at - 1]
+                lower = estimates[at]
+                above = estimates[at - 1]
                 test = difference_of(choice, apart, lower, above, metric.name)
                 if abs(apart) > _EQUAL:
                     rank = at + 1

@@ -211,7 +211,8 @@ def _image_conflict(run: Run, group: Iterable[Run]) -> str:
 
 def _same_plugins(runs: Sequence[Run]) -> Sorted:
     """Keep runs that used the same version of each plug-in."""
-    comparable, excluded = list(runs), list[ExcludedRun]()
+    comparable = list(runs)
+    excluded: list[ExcludedRun] = []
     for name in sorted({name for run in runs for name in run.provenance.plugins}):
         comparable, others = _same_plugin(comparable, name)
         excluded += others
@@ -248,7 +249,8 @@ def of_one_scorer(runs: Iterable[Run]) -> Sorted:
 
 def _same_scorer(runs: Sequence[Run]) -> Sorted:
     """Keep the runs of a dataset that the present scorer scored, else the largest group."""
-    comparable, excluded = list(runs), list[ExcludedRun]()
+    comparable = list(runs)
+    excluded: list[ExcludedRun] = []
     parts = [scorer_parts(run.provenance.scored_with) for run in runs]
     if all(part == parts[0] for part in parts):
         return comparable, excluded

@@ -283,6 +283,7 @@ def rejection_table(run: Run) -> Table:
 
 
 def _metric_lines(run: Run, metrics: Sequence[Metric]) -> list[_Line]:
-    bounds, values = run_intervals(run), run.metric_values
+    bounds = run_intervals(run)
+    values = run.metric_values
     names = [metric.name for metric in metrics]
     return [_Line(name, TableCell(values[name], bounds.get(name))) for name in names]

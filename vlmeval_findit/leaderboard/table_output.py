@@ -362,7 +362,8 @@ def _blocks(widths: Sequence[int], room: int) -> Iterator[list[int]]:
     for at, width in enumerate(widths):
         if block and width > left:
             yield block
-            block, left = [], room
+            block = []
+            left = room
         block.append(at)
         left -= width + _GAP
     yield block

@@ -114,8 +114,9 @@ def _put(sheet: Any, row: int, column: int, value: Any) -> Any:
     return cell
 
 
-# The rows of the columns' names and of the first values, below title and notes
-_NAMES, _FIRST = 3, 4
+# Rows below title and notes
+_NAMES = 3  # The names of the columns
+_FIRST = 4  # The first values
 
 
 def _fill(sheet: Any, table: Table, styles: _Styles) -> None:

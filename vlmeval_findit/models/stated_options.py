@@ -2,7 +2,7 @@
 
 From a field follow its flag, with help and heading (:mod:`..cli.model_options`), the check of its
 value, the key of a model in a file, what its value becomes part of, and which kinds of deployments
-use it (:mod:`..engine.deployments`).
+use it (:mod:`..engine.deployment_kinds`).
 """
 
 from __future__ import annotations

@@ -236,7 +236,8 @@ def refuse_untied(folder: Path) -> None:
     embeddings = [place for place in places if _EMBEDDING.search(place.name)]
     if len(heads) != 1 or len(embeddings) != 1:
         return
-    head, embedding = heads[0], embeddings[0]
+    head = heads[0]
+    embedding = embeddings[0]
     if not _are_equal(head, embedding):
         raise ValueError(f"{head.file}: {why_untied(head.name, embedding.name)}")
 

@@ -178,7 +178,8 @@ class Metric:
         """Evaluate it for sums that are arrays of one shape; NaN for None."""
         empty = np.nan if self.empty is None else self.empty
         shape = np.shape(next(iter(sums.values()), ()))
-        total, there = np.zeros(shape), np.zeros(shape)
+        total = np.zeros(shape)
+        there = np.zeros(shape)
         for ratio in self.ratios(sums):
             # Missing sums are the number 0 among arrays.
             part = np.broadcast_to(np.asarray(weighted(sums, ratio.part), dtype=float), shape)

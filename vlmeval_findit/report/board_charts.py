@@ -82,7 +82,8 @@ def heat_maps_of(board: Board) -> DrawnCharts | None:
 
 def _cells(board: Board, rows: Sequence[FormatRow]) -> list[FormatCell]:
     """Return the values of a model's formats, in the benchmark's order."""
-    cells, metric = [], board.headline
+    cells = []
+    metric = board.headline
     for row in sorted(rows, key=lambda row: row.run.variant.format_place):
         if (value := row.run.value(metric)) is not None:
             bounds = row.intervals.get(metric.name)

@@ -59,8 +59,8 @@ MAPS = 12  # Most models whose heat maps are in a chart
 DRAWN_MAPS = 4 * MAPS  # Most models of a dataset whose formats are drawn; formats.csv has all
 
 _LONGEST = 40
-# Beside an axis of 190 pixels, or above a panel as wide, and in a legend of 300
-AXIS_NAME, LEGEND_NAME = 26, 34
+AXIS_NAME = 26  # Beside an axis of 190 pixels, or above a panel as wide
+LEGEND_NAME = 34  # In a legend of 300
 _WIDE = 1150  # Width of a page in pixels, for the pictures that it shows until the script draws
 
 

@@ -122,7 +122,8 @@ class CostCharts:
 
     def picture(self) -> Markup:
         """Return the first chart as a picture, shown until the script draws, and in print."""
-        panel, axis = self.panels[0], self.axes[self.first]
+        panel = self.panels[0]
+        axis = self.axes[self.first]
         is_log = is_far_apart(panel.known(axis))
         rows = _with_label_places(self._first_rows, is_log)
         spec = cost_chart(panel.metric, COST_AXES[axis].axis, rows, is_log, self._standings)

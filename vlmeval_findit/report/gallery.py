@@ -58,7 +58,9 @@ def gallery_data(
         runs: of the page.
         doubts: doubtful labels.
     """
-    texts, images, parts = Numbered(), Numbered(), Numbered()
+    texts = Numbered()
+    images = Numbered()
+    parts = Numbered()
     place = {page_key(run): at for at, run in enumerate(runs)}
     entries = []
     for _, group in groupby(cards, lambda card: id(card.transcript)):
@@ -91,7 +93,8 @@ def _run_entry(run: Run) -> dict[str, str]:
 def _entry(
     card: Card, replies: Mapping[int, str], texts: Numbered, images: Numbered, parts: Numbered
 ) -> dict[str, Any]:
-    transcript, row = card.transcript, card.row
+    transcript = card.transcript
+    row = card.row
     reply = replies.get(row.index, "The prediction file does not exist any more.")
     return {
         "index": row.index,

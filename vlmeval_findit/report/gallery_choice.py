@@ -81,7 +81,8 @@ def choose_cards(
             places = _some(answers, share, np.flatnonzero(is_first).tolist())
         # Only the details of these are read.
         for place, row in zip(places, read_details(run, places), strict=True):
-            score, spread = float(answers.scores[place]), float(answers.spreads[place])
+            score = float(answers.scores[place])
+            spread = float(answers.spreads[place])
             cards.append(Card(transcript, row, score, spread, answers.error_types(place)))
     return cards
 

@@ -114,5 +114,5 @@ def _place(error: Exception) -> str:
     """Return the last line of this package that an error came through."""
     frames = traceback.extract_tb(error.__traceback__)
     ours = [frame for frame in frames if Path(frame.filename).is_relative_to(_PACKAGE)]
-    last = [*frames, *ours][-1]
+    last = ours[-1] if ours else frames[-1]
     return f"{Path(last.filename).name}, line {last.lineno}"

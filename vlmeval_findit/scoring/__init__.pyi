@@ -22,7 +22,7 @@ from .provenance import (
     space_in_words as space_in_words,
 )
 
-from .scored_run import (
+from .stored_runs import (
     RowData as RowData,
     RunError as RunError,
     Run as Run,
@@ -33,7 +33,7 @@ from .scored_run import (
     with_details as with_details,
 )
 
-from .run_score import (
+from .row_scoring import (
     RunScore as RunScore,
     score_rows as score_rows,
     join_scores as join_scores,
@@ -119,10 +119,6 @@ from .reviewed_score import (
 
 from .recorded_reviews import (
     ScoreReviews as ScoreReviews,
-)
-
-from . import (
-    scored_run as scored_run,
 )
 
 from .prompt_tokens import (

@@ -22,8 +22,8 @@ from ..protocol import GIVEN_SOURCE, PROVIDER_KIND, DatasetVariant, Identity
 from .new_identity import DISTRIBUTION
 from .other_scorers import score_again
 from .recorded_scorer import CODE, PACKAGE_KEY
-from .run_score import RunScore
-from .scored_run import Run
+from .row_scoring import RunScore
+from .stored_runs import Run
 
 PAGE = "docs/reference/errata.md"
 

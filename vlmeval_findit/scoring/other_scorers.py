@@ -13,7 +13,7 @@ from pathlib import Path
 
 from ..core import as_called
 from .recorded_scorer import other_parts, part_in_words, scorer_now, scorer_parts
-from .scored_run import Run
+from .stored_runs import Run
 
 
 def is_present(run: Run) -> bool:

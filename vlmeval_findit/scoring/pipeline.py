@@ -31,7 +31,7 @@ from ..protocol import (
 from ..storage import read_identity, read_predictions
 from .new_identity import installed_plugins
 from .prediction_names import names_of
-from .run_score import RunScore, check_coordinates, say_how_to_score, score_rows
+from .row_scoring import RunScore, check_coordinates, say_how_to_score, score_rows
 from .score_writing import last_score
 
 

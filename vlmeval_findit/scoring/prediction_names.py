@@ -27,9 +27,11 @@ def names_of(
     if in_name is not None:
         model, recorded = in_name
     elif identity is not None:
-        model, recorded = identity.model, identity.dataset
+        model = identity.model
+        recorded = identity.dataset
     elif dataset is not None:
-        model, recorded = path.stem.removesuffix(f"_{dataset}"), dataset
+        model = path.stem.removesuffix(f"_{dataset}")
+        recorded = dataset
     else:
         raise PredictionError(
             f"{path}: the name of a prediction file is {_pattern(path.suffix)}; "

@@ -34,7 +34,7 @@ from .query_costs import RunCosts, sum_up
 from .recorded_reviews import ScoreReviews
 from .recorded_scorer import scored_with_now
 from .reply_note import reply_note
-from .run_score import RunScore
+from .row_scoring import RunScore
 from .score_reading import ScoreFileError
 from .stated_values import note_on_stated
 

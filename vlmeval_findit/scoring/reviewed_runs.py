@@ -12,9 +12,9 @@ from ..protocol import Reviews, ReviewsError, Settings, settings_from
 from ..storage import REVIEWED, RunFiles, space_mark
 from .pipeline import open_predictions, score_file
 from .reviewed_score import FoundDecisions, decisions_of, find_decisions, score_reviewed
-from .run_score import RunScore, check_coordinates, say_how_to_score
+from .row_scoring import RunScore, check_coordinates, say_how_to_score
 from .score_writing import open_score, settings_of_score, write_score
-from .scored_run import RowData, Run, RunError, load_run
+from .stored_runs import RowData, Run, RunError, load_run
 
 
 def score_beside(path: Path, settings: Settings, dataset: str | None, reviews: Reviews) -> RunScore:

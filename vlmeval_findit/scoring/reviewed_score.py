@@ -32,7 +32,7 @@ from ..protocol import (
 from ..statistics import sums_of_all_rows
 from ..storage import table_hash
 from .recorded_reviews import ScoreReviews, labelled_row
-from .run_score import RunScore, score_rows
+from .row_scoring import RunScore, score_rows
 
 REVIEW = "review"  # Key of a row's details: what its review decided
 

@@ -15,7 +15,7 @@ from ..core import file_sha256, read_json, sha256_of
 from ..protocol import SumKey, SumName
 from ..storage import RunFiles
 from .provenance import Provenance, provenance_from
-from .run_score import RunScore
+from .row_scoring import RunScore
 
 SEAL = "seal"  # Key of a provenance
 

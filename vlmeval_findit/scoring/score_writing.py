@@ -34,7 +34,7 @@ from .provenance import (
     provenance_values,
     read_provenance,
 )
-from .run_score import RunScore
+from .row_scoring import RunScore
 from .score_reading import ScoreFileError
 from .score_seal import SEAL, ScoreBasis, seal_of
 

@@ -161,7 +161,8 @@ def f1_curve(boxes: ConfidentBoxes) -> Curve:
     if not len(sums.thresholds):
         return Curve((), (), (), ())
     few = np.unique(np.linspace(0, len(sums.thresholds) - 1, POINTS).astype(int))[::-1]
-    hits, counts = sums.hits[0, few], sums.boxes[0, few]
+    hits = sums.hits[0, few]
+    counts = sums.boxes[0, few]
     recall = np.divide(hits, sums.objects, out=np.zeros_like(hits), where=sums.objects > 0)
     columns = sums.thresholds[few], 100 * hits / counts, 100 * recall, 100 * sums.f1[0, few]
     return Curve(*(tuple(round(value, 6) for value in column.tolist()) for column in columns))

@@ -31,7 +31,9 @@ def estimate_errors(analysis: ErrorAnalysis, clustered: ClusteredSums) -> Estima
     values_without = np.stack(columns, axis=-1) / 100
     whole = np.asarray(weighted(by_image, analysis.score.whole), dtype=float)
     counted = int((whole > 0).sum())
-    scale, weight, queries = 0.0, np.zeros(images), 0.0
+    scale = 0.0
+    weight = np.zeros(images)
+    queries = 0.0
     if counted >= FEWEST_IMAGES:
         scale = np.sqrt((counted - 1) / counted)
         weight = whole / whole.sum()

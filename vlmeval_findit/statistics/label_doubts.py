@@ -293,14 +293,15 @@ def _habits(evidence: _Evidence, right: Array) -> _Habits:
     detected = of_object * evidence.detected
     extra = {}
     for missed, prior in _EXTRA.items():
-        weight = right[:, None] * (evidence.missed == missed)
+        weight = np.where(evidence.missed == missed, right[:, None], 0.0)
         mean = _share(weight * evidence.extra, weight * votes.spoke, prior)
         extra[missed] = mean / (1 + mean)
     with_extra = (evidence.extra > 0).sum(1)
     pairs = right * (with_extra**2 - with_extra)
     common = right[votes.others.row] * evidence.witnesses * (evidence.witnesses - 1)
     if votes.models < _TELLING:
-        pairs = common = np.zeros(0)
+        pairs = np.zeros(0)
+        common = np.zeros(0)
     return _Habits(
         recall=evidence.joint.recall,
         extra=extra,

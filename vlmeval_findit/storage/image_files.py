@@ -271,7 +271,8 @@ def _open(file: BinaryIO) -> Image.Image:
         return Image.open(file, formats=FORMATS)
     except (Image.DecompressionBombError, Image.DecompressionBombWarning):
         with _UNLIMITED:
-            before, Image.MAX_IMAGE_PIXELS = Image.MAX_IMAGE_PIXELS, None
+            before = Image.MAX_IMAGE_PIXELS
+            Image.MAX_IMAGE_PIXELS = None
             try:
                 return Image.open(file, formats=FORMATS)
             finally:

@@ -178,7 +178,8 @@ def _count(
     cells: Sequence[Cell], images: Images, is_finished: Callable[[Cell, str], bool]
 ) -> _CountedCalls:
     """Count the calls of cells; equal calls once."""
-    calls, unanswered = 0, []
+    calls = 0
+    unanswered = []
     for call in Plan(cells).calls():
         calls += 1
         if not any(is_finished(cells[at], call.key) for at in call.needed_by):

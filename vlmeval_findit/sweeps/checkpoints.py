@@ -62,7 +62,8 @@ def checkpoints_in(folder: Path) -> list[Checkpoint]:
     for checkpoint in _named_by_step(folder):
         if not is_complete(checkpoint.path):
             continue
-        step, path = checkpoint.step, checkpoint.path
+        step = checkpoint.step
+        path = checkpoint.path
         other = by_step.setdefault(step, path)
         if other != path:
             raise ValueError(f"{other} and {path} are both step {step}: move one of them away")

@@ -109,7 +109,8 @@ class FormatRace:
             share,
             drop_allowance(self._done, self.stages, share, self._spent),
         )
-        dropped, front = [], now.going[0].variant.format
+        dropped = []
+        front = now.going[0].variant.format
         for out in now.out:
             self._spent += out.chance
             cells = formats[out.format]
@@ -133,7 +134,8 @@ class FormatRace:
             begun = {output.path: output.identity for output in answered.outputs.values()}
 
         def after(cell: RaceCell) -> RaceCell:
-            whole, before = cell.whole, cell.whole.identity
+            whole = cell.whole
+            before = cell.whole.identity
             identity = replace(begun.get(whole.path, before), rows=before.rows)
             done = max(cell.done, number)
             return RaceCell(replace(whole, identity=identity), cell.rounds, done)
@@ -147,7 +149,8 @@ class FormatRace:
 
     def _write(self, cells: Iterable[RaceCell], why: DroppedFormat | None) -> list[CellResult]:
         """Write and return the results of a format, with all it was ever asked."""
-        results, journal = [], self.engine.journal
+        results = []
+        journal = self.engine.journal
         for cell in cells:
             output = cell.whole
             known = zip(output.cell.rows, output.cell.call_keys(), strict=True)
@@ -189,7 +192,8 @@ def _recorded(cell: RaceCell) -> set[int]:
 
 def _narrowed(output: Output, asked: Iterable[int], of: Iterable[int]) -> Output:
     """Restrict a cell to some rows, in a run over ``of``."""
-    asked, of = frozenset(asked), frozenset(of)
+    asked = frozenset(asked)
+    of = frozenset(of)
     rows = output.cell.rows
     return replace(
         output,

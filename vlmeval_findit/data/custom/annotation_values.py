@@ -92,7 +92,8 @@ def _is_written(value: Any, place: Sequence[str | int]) -> bool:
         value = value[step]
     numbers = value if isinstance(value, list) else [value]
     try:
-        [float(number) for number in numbers]
+        for number in numbers:
+            float(number)
     except (TypeError, ValueError, OverflowError):
         return False
     return any(isinstance(number, str) for number in numbers)

@@ -371,7 +371,8 @@ class _AnnotationReader:
         self._fill()
         for keys in self._keys.values():
             self._note_keys(keys, keys.where, keys.count - 1)
-        of_masks, of_areas = self._fits[BoxForm.CORNERS], self._areas_fit[BoxForm.CORNERS]
+        of_masks = self._fits[BoxForm.CORNERS]
+        of_areas = self._areas_fit[BoxForm.CORNERS]
         by_masks = of_masks > self._fits[BoxForm.SIDES]
         by_areas = of_areas >= 2 and of_areas >= self._areas / 2
         if by_masks or (by_areas and of_areas > self._areas_fit[BoxForm.SIDES]):

@@ -58,7 +58,10 @@ class CocoIds:
         if units is not Units.PIXELS:
             x_scale = width / units.scale
             y_scale = height / units.scale
-            x1, y1, x2, y2 = (x1 * x_scale, y1 * y_scale, x2 * x_scale, y2 * y_scale)
+            x1 *= x_scale
+            y1 *= y_scale
+            x2 *= x_scale
+            y2 *= y_scale
         return to_stored((x1, y1, x2, y2), self.turned.get(image, 1), stored)
 
     def areas_by_object(self) -> Mapping[object, float]:

@@ -34,8 +34,8 @@ _SHARE_OF_BAD = 0.1
 _LEFT = 0.25
 # By chance, boxes by a reading reach no farther than so rarely: then it is not asked about.
 _RARE = 1e-5
-# How many boxes annotators take past the border, and by which part of the image as a rule
-_SLIPS, _SLIP = 0.05, 0.05
+_SLIPS = 0.05  # How many boxes annotators take past the border
+_SLIP = 0.05  # By which part of the image they do so, as a rule
 # Another reading that explains such boxes is asked about unless slips are so much likelier.
 _SLIPS_ARE_LIKELIER = 5.0
 _NEVER = 1e-12  # A chance whose logarithm can be taken
@@ -389,7 +389,8 @@ def _other_form_is_likelier(
         return False
     # Several expressions of one object say it once.
     distinct = np.unique(np.hstack((numbers, sizes)), axis=0)
-    numbers, sizes = distinct[:, :4], distinct[:, 4:]
+    numbers = distinct[:, :4]
+    sizes = distinct[:, 4:]
     in_pixels = declared.reading.units is Units.PIXELS
     whole = sizes if in_pixels else np.full_like(sizes, declared.reading.units.scale)
     sides = numbers[:, 2:]

@@ -259,7 +259,8 @@ class SharedTime:
     def call(self) -> Iterator[TakenTime]:
         """Count a call as in flight; what it took is known afterwards."""
         self._go_on()
-        began, before = self._now, self._share
+        began = self._now
+        before = self._share
         self._in_flight += 1
         taken = TakenTime()
         try:

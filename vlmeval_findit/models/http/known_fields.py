@@ -143,5 +143,6 @@ def _letters_apart(left: str, right: str) -> int:
             if are_exchanged and left[at - 2] == other:
                 least = min(least, before[place - 2] + 1)
             new.append(least)
-        before, row = row, new
+        before = row
+        row = new
     return row[-1]

@@ -80,7 +80,7 @@ def reply_logprobs(
             raise ValueError("the tokens of its logprobs are not those of its reply")
         end = begin + len(answer)
         span = (begin, end)
-    begins = (0, *ends)[len(ends) - 1] if ends else 0
+    begins = ends[-2] if len(ends) > 1 else 0
     last = text[begins:]
     # vLLM includes the token that ended the reply.
     ended = None

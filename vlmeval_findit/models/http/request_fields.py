@@ -128,7 +128,8 @@ def _conflicts(
     theirs: Mapping[str, Any], ours: Mapping[str, Any], inside: str = ""
 ) -> Iterator[_Conflict]:
     for name in filter(theirs.__contains__, ours):
-        given, value = theirs[name], ours[name]
+        given = theirs[name]
+        value = ours[name]
         if isinstance(given, Mapping) and isinstance(value, Mapping):
             yield from _conflicts(given, value, f"{inside}{name}.")
         elif given != value or isinstance(given, bool) is not isinstance(value, bool):
