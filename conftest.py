@@ -67,11 +67,18 @@ def lmu_data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("LMUData")
 
 
+@pytest.fixture(scope="session")
+def cache_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What users keep in their cache folder: of this session, empty at its start."""
+    return tmp_path_factory.mktemp("cache")
+
+
 @pytest.fixture(autouse=True)
-def _clean_environment(monkeypatch: pytest.MonkeyPatch, lmu_data: Path) -> None:
+def _clean_environment(monkeypatch: pytest.MonkeyPatch, lmu_data: Path, cache_folder: Path) -> None:
     for name in USER_SETTINGS:
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("LMUData", str(lmu_data))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(cache_folder))
 
 
 # Demo's images take two seconds in every new data folder.

@@ -160,7 +160,7 @@ def parts_of_sections() -> list[str]:
         and getattr(value, "__module__", "").startswith(ours)
         and value.__module__ not in (*glue, page_module.__name__)
         and not name[0].isupper()
-        and name not in ("charts_script", "page_key")
+        and name not in ("chart_script", "page_key")
     ]
 
 

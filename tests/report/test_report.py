@@ -23,6 +23,7 @@ from vlmeval_findit.leaderboard import group_comparable, learning_curves, make_b
 from vlmeval_findit.protocol import Better, Metric, Role
 from vlmeval_findit.report import (
     FormatCell,
+    chart_script,
     charts,
     choose_cards,
     gallery_data,
@@ -277,7 +278,7 @@ def test_names_and_replies_are_text_in_page_and_charts(world: World) -> None:
             assert json.dumps(shorten(name, most))[1:-1] in json.dumps(data["charts"][chart])
     # The policy forbids the addresses that the charts' library could load; the page has none.
     assert all(address.startswith(("#", "data:")) for address in parsed.addresses)
-    page = page.replace(charts.script(), "")
+    page = page.replace(chart_script(), "")
     assert not re.search(r"url\((?!#)", page)
     assert "@import" not in page
     assert "default-src 'none'" in page

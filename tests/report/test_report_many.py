@@ -37,7 +37,7 @@ def board(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Board]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("FINDIT_TABLES", str(folder))
         patch.setenv("FINDIT_IMAGES", f"Pascal={folder / 'pictures'}")
-        yield make_board(load_runs([path], keep=RowData.QUERY_SCORES))
+        yield make_board(load_runs([path], keep=RowData.SUMS))
 
 
 @pytest.fixture(scope="module")

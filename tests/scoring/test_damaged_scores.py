@@ -88,7 +88,7 @@ def without(value: Any, at: tuple[str | int, ...]) -> Any:
 
 def read_all(files: RunFiles) -> Run:
     """Read a score in every way in which it is read."""
-    run = load_run(files.provenance, RowData.QUERY_SCORES)
+    run = load_run(files.provenance, RowData.SUMS)
     read_details(run)
     _ = run.sums, run.metric_values, run.query_scores, run.other_space
     known = run.provenance

@@ -163,7 +163,7 @@ def _key(pair: tuple[Run, Run]) -> tuple[Path, Path]:
 def _reviewed_pairs(pairs: Sequence[tuple[Run, Run]], reviews: Reviews) -> list[tuple[Run, Run]]:
     """Return the pairs whose table was reviewed, scored with the reviews."""
     each = list({run.files.provenance: run for pair in pairs for run in pair}.values())
-    scored = with_reviews(each, reviews, RowData.QUERY_SCORES)
+    scored = with_reviews(each, reviews, RowData.SUMS)
     by_path = {run.path: run for run in scored}
     reviewed = []
     for left, right in pairs:
@@ -193,9 +193,9 @@ def _runs_of(side: Path) -> _Side:
     """Load the runs of a file, a folder, or of a format in a folder (``FOLDER=FORMAT``)."""
     folder, _, format_ = str(side).rpartition("=")
     if not folder or side.exists():
-        comparable, excluded = _comparable(load_runs([side], keep=RowData.QUERY_SCORES))
+        comparable, excluded = _comparable(load_runs([side], keep=RowData.SUMS))
         return _Side(comparable, [side], _formats_of(comparable, comparable), excluded)
-    runs = load_runs([Path(folder)], keep=RowData.QUERY_SCORES)
+    runs = load_runs([Path(folder)], keep=RowData.SUMS)
     chosen = [run for run in runs if run.variant.format == format_]
     if not chosen:
         formats = sorted({run.variant.format for run in runs})

@@ -133,7 +133,7 @@ def write_report(
 
     A section that cannot be made is named, on the page and here; the others are written.
     """
-    boards = boards_from(runs, formats, RowData.QUERY_SCORES, reviews, figures)
+    boards = boards_from(runs, formats, RowData.SUMS, reviews, figures)
     sides = sides_of(compared, boards)
     out.parent.mkdir(parents=True, exist_ok=True)
     status = 0

@@ -14,6 +14,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from ..core import Text, suggestion
 from .dataset_variant import (
     AnyDataset,
@@ -25,10 +27,10 @@ from .dataset_variant import (
 )
 from .error_analysis import AnswerErrors, ErrorAnalysis
 from .identity import Described, Identity, IdentityConflict
-from .metric import Metric, name_of
+from .metric import Array, Metric, name_of
 from .replies import ParseFailure, Replies, Reply, ReplyRecord, read_reply
 from .reviews import Answer, row_hash
-from .scored_row import ScoredRow, sum_rows
+from .scored_row import RowTable, ScoredRow, as_floats, sum_rows
 from .settings import Settings
 
 # --- what a report shows of an answer -------------------------------------------------------------
@@ -388,12 +390,31 @@ class Benchmark(ABC):
                 hashes[index] = row_hash(query, label)
         return hashes
 
-    def query_score(self, row: ScoredRow) -> float:
-        """Return an answer's query score in percent, which sorts answers, by its sums.
+    @property
+    def query_metrics(self) -> tuple[Metric, ...]:
+        """Return the metrics of query scores: the first that has a value for an answer counts."""
+        return self.metrics[:1]
 
-        Reports of many runs hold rows without their details.
-        """
-        return self.metrics[0].value(sum_rows([row]) if row.parts else row.sums) or 0.0
+    def query_score(self, row: ScoredRow) -> float:
+        """Return an answer's query score in percent, which sorts answers, by its sums."""
+        sums = sum_rows([row]) if row.parts else row.sums
+        for metric in self.query_metrics:
+            value = metric.value(sums)
+            if value is not None:
+                return value
+        return 0.0
+
+    def query_scores(self, rows: Sequence[ScoredRow]) -> Array:
+        """Return the query scores of answers, in their order."""
+        if not isinstance(rows, RowTable) or rows.parts is not None or not rows.sums:
+            return np.array([self.query_score(row) for row in rows], dtype=float)
+        # A row at a time, those of a thousand runs take longer than to read them.
+        sums = {name: as_floats(numbers) for name, numbers in rows.sums.items()}
+        scores = np.zeros(len(rows))
+        for metric in reversed(self.query_metrics):
+            values = metric.values(sums)
+            scores = np.where(np.isnan(values), scores, values)
+        return scores
 
     def curve(self, dataset: AnyDataset, rows: Sequence[ScoredRow]) -> Curve | None:
         """Return a run's metrics by threshold; None without thresholds."""

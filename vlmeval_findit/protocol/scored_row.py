@@ -182,7 +182,6 @@ class RowTable(Sequence[ScoredRow]):
     sums: Mapping[str, Column]
     slices: Mapping[str, Texts]
     counted: Mapping[str, Column] | None = None  # Sums with events (None: the same)
-    query_scores: NDArray[np.float64] | None = None  # Query scores in percent (None: not stored)
     parts: RowTable | None = None  # Parts as rows; their index is their row's place
 
     def with_events(self) -> RowTable:

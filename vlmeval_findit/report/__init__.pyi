@@ -46,6 +46,8 @@ from .charts import (
     heat_maps as heat_maps,
 )
 
+from .kept_script import chart_script as chart_script
+
 from .standings import (
     BEST_STANDING as BEST_STANDING,
     LOWER_STANDING as LOWER_STANDING,

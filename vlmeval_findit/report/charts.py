@@ -8,7 +8,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
 from html import escape
 from math import ceil
 from typing import Any, NamedTuple
@@ -119,19 +118,6 @@ def names_of(texts: Iterable[str], most: int = _LONGEST) -> dict[str, str]:
     plain = {text: printable(text) for text in texts}
     short = shorten_names(plain.values(), most)
     return {text: short[shown] for text, shown in plain.items()}
-
-
-@cache
-def script() -> str:
-    """Return the script that draws charts in a page; it sets ``vegaEmbed``.
-
-    It takes a second and a half, once for each process.
-    """
-    import vl_convert
-
-    bundle: str = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;")
-    # Its names are private, and nothing in it ends its element.
-    return "(() => {\n" + re.sub(r"<(?=/script|!--)", r"\\x3c", bundle) + "\n})();\n"
 
 
 def svg(spec: Spec, name: str = "chart") -> str:

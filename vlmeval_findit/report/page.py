@@ -50,11 +50,11 @@ from .board_charts import (
     short_metrics,
 )
 from .charts import DRAWN_MAPS
-from .charts import script as charts_script
 from .cost_charts import front_table
 from .doubtful_labels import DatasetDoubts, doubts_by_row, doubts_of
 from .gallery import gallery_data
 from .gallery_choice import CARDS_ON_A_PAGE, FEWEST, choose_cards
+from .kept_script import chart_script
 from .lost_points import MODELS as LOSS_MODELS
 from .lost_points import Losses, losses_of
 from .page_section import Contents, MadeSection, Section, SectionFailure, attempt, make_section
@@ -352,7 +352,7 @@ def make_page(
     costs = {key: text for section in made for key, text in section.costs.items()}
     scripts = [joined_script(_SCRIPTS)]
     if charts or costs:
-        scripts.insert(0, charts_script())
+        scripts.insert(0, chart_script())
     data = {
         **_empty_data(board),
         **{key: text for section in made for key, text in section.script.items()},

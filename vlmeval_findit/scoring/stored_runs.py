@@ -16,8 +16,6 @@ from math import isclose
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from ..benchmarks import benchmark_of, parse
 from ..core import file_sha256
 from ..protocol import (
@@ -65,7 +63,6 @@ class RowData(Enum):
     """What of the rows of a run is held in memory."""
 
     DETAILS = "everything"
-    QUERY_SCORES = "sums, slices and query scores"
     SUMS = "sums and slices"
 
 
@@ -141,10 +138,8 @@ class Run:
     @property
     def query_scores(self) -> list[float]:
         """The query score of every answer in percent, in the order of the rows."""
-        if isinstance(self.rows, RowTable) and self.rows.query_scores is not None:
-            known: list[float] = self.rows.query_scores.tolist()
-            return known
-        return list(map(self.benchmark.query_score, self.rows))
+        scores: list[float] = self.benchmark.query_scores(self.rows).tolist()
+        return scores
 
     @property
     def other_space(self) -> bool:
@@ -289,8 +284,6 @@ def load_run(provenance: Path, keep: RowData = RowData.DETAILS) -> Run:
     table = run.rows
     if not isinstance(table, RowTable):
         table = table_of(run.rows, with_events(run.benchmark.errors, run.rows))
-    if keep is RowData.QUERY_SCORES:
-        table = replace(table, query_scores=np.array(run.query_scores))
     return replace(run, rows=table, details=details)
 
 

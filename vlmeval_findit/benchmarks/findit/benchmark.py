@@ -20,6 +20,7 @@ from ...protocol import (
     Identity,
     IdentityConflict,
     Message,
+    Metric,
     PartKind,
     PromptSet,
     Reference,
@@ -31,7 +32,7 @@ from ...protocol import (
 from ...storage import read_image_header
 from . import box_prompts
 from .annotation_tables import LoadedFindIt, load_findit
-from .box_metrics import BOX_METRICS, POINT_METRICS, NegativeOutcome
+from .box_metrics import BOX_METRICS, POINT_METRICS, REJECTION_ACCURACY, NegativeOutcome
 from .box_outcomes import draw, threshold_curve
 from .dataset_names import parse
 from .f1_errors import F1Errors, PointErrors
@@ -157,9 +158,10 @@ class FindIt(Benchmark):
     def with_label(self, dataset: Any, query: Any, answer: Answer) -> Any:
         return with_answer(query, dataset.variant, answer)
 
-    def query_score(self, row: ScoredRow) -> float:
-        """Return the query's F1@0.5, or 100 where an empty answer is right."""
-        return 100.0 if NegativeOutcome.REJECTED.sum in row.sums else super().query_score(row)
+    @property
+    def query_metrics(self) -> tuple[Metric, ...]:
+        """Return the query's F1@0.5; where there is nothing to find, whether it was rejected."""
+        return (REJECTION_ACCURACY, *super().query_metrics)
 
     def curve(self, dataset: Any, rows: Sequence[ScoredRow]) -> Curve | None:
         return threshold_curve(rows)

@@ -19,6 +19,7 @@ from ...protocol import (
     BatchScore,
     Drawing,
     Identity,
+    Metric,
     Published,
     Replies,
     Reply,
@@ -115,8 +116,9 @@ class RefL4(FindIt):
         annotation = replace(query.annotation, bbox=(x1, y1, x2 - x1, y2 - y1))
         return replace(with_answer(query, dataset.variant, answer), annotation=annotation)
 
-    def query_score(self, row: ScoredRow) -> float:
-        return accuracy.MACC.value(row.sums) or 0.0
+    @property
+    def query_metrics(self) -> tuple[Metric, ...]:
+        return (accuracy.MACC,)
 
     def curve(self, dataset: Any, rows: Sequence[ScoredRow]) -> None:
         """Return None: FindIt's curve has other thresholds than the metrics."""
