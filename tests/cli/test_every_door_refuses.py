@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from chat_server import ChatServer
+from every_pair import every_pair
 from wrong_models import WRONG, Wrong, folder
 
 import vlmeval_findit as findit
@@ -66,8 +67,7 @@ def test_python_refuses_when_a_model_is_opened(what: str, server: ChatServer) ->
     assert len(server.asked) == asked
 
 
-@pytest.mark.parametrize("command", COMMANDS)
-@pytest.mark.parametrize("what", TYPED)
+@every_pair("what, command", TYPED, COMMANDS)
 def test_a_command_refuses_it_too(
     what: str, command: str, server: ChatServer, capsys: pytest.CaptureFixture[str]
 ) -> None:

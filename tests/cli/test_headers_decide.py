@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from chat_server import ChatServer
+from every_pair import every_pair
 
 from vlmeval_findit.cli import main
 from vlmeval_findit.storage import read_identity
@@ -63,8 +64,7 @@ def written() -> str:
     return "\n".join(path.read_text(encoding="utf-8") for path in files)
 
 
-@pytest.mark.parametrize("place", PLACES)
-@pytest.mark.parametrize("header", HEADERS, ids=lambda it: it[0])
+@every_pair("header, place", HEADERS, PLACES)
 def test_another_header_is_another_setup(
     header: tuple[str, str, str],
     place: str,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from every_pair import every_pair
 
 from vlmeval_findit.cli import COMMANDS, main, other_words, run_command
 from vlmeval_findit.core import program
@@ -30,8 +31,11 @@ def test_a_word_of_another_program_names_our_command(
     assert "Type: " in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("flag", sorted(other_words.FLAGS))
-@pytest.mark.parametrize("form", ["{} x", "{}=x", "--data FindIt_Demo_xyxy_json {} x"])
+@every_pair(
+    "flag, form",
+    sorted(other_words.FLAGS),
+    ["{} x", "{}=x", "--data FindIt_Demo_xyxy_json {} x"],
+)
 def test_a_flag_of_another_program_comes_before_what_is_missing(
     flag: str, form: str, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
+from itertools import product
 from pathlib import Path
 
 import pytest
 from chat_server import Answer, Asked, ChatServer, completion
+from every_pair import every_pair
 from PIL import Image
 
 from vlmeval_findit.cli import main
@@ -78,9 +80,11 @@ def scores(table: str, write: Writer, space: str, form: str = "point_text") -> d
     return {name: value for name, value in run.metric_values.items() if value is not None}
 
 
-@pytest.mark.parametrize("form", ["point_text", "point_json"])
-@pytest.mark.parametrize("space", ["percent", "grid1000", "pixels"])
-@pytest.mark.parametrize("write", [molmo, molmo_2])
+@every_pair(
+    "space, form, write",
+    ["percent", "grid1000", "pixels"],
+    product(["point_text", "point_json"], [molmo, molmo_2]),
+)
 def test_tags_are_scored_in_any_space(write: Writer, space: str, form: str, table: str) -> None:
     values = scores(table, write, space, form)
     assert values["Pointing accuracy (lenient)"] == 100

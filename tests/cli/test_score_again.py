@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from every_pair import every_pair
 from review_files import Reviewer, write
 from scored_runs import World, saying, speaking
 
@@ -52,8 +53,7 @@ def unrecorded(world: World, name: str = NAME, model: str = "Old") -> Path:
     return path
 
 
-@pytest.mark.parametrize("what", TOLD)
-@pytest.mark.parametrize("lost", ["nothing", "details", "score"])
+@every_pair("what, lost", TOLD, ["nothing", "details", "score"])
 def test_what_a_score_was_told_is_known_again(
     what: str, lost: str, world: World, caplog: pytest.LogCaptureFixture
 ) -> None:

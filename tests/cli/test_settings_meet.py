@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from chat_server import ChatServer
+from every_pair import every_pair
 
 from vlmeval_findit.cli import main
 
@@ -129,8 +130,7 @@ AT_SERVICES = {
 }
 
 
-@pytest.mark.parametrize("kind", AT_SERVICES)
-@pytest.mark.parametrize(("fields", "words"), [*WRONG, *HOT], ids=str)
+@every_pair("kind, fields, words", AT_SERVICES, [*WRONG, *HOT])
 def test_a_wrong_field_is_refused_at_every_door(
     fields: Mapping[str, Any],
     words: str,

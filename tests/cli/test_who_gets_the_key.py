@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from chat_server import ChatServer, completion
+from every_pair import every_pair
 
 from vlmeval_findit.cli import main
 from vlmeval_findit.models import PROVIDERS
@@ -61,8 +62,7 @@ DOORS: Mapping[str, Callable[..., list[str]]] = {
 }
 
 
-@pytest.mark.parametrize("door", DOORS)
-@pytest.mark.parametrize("variable", VARIABLES)
+@every_pair("variable, door", VARIABLES, DOORS)
 def test_an_address_of_the_environment_is_told_once(
     variable: str, door: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -120,8 +120,7 @@ ENTRIES: Mapping[str, Mapping[str, str]] = {
 FLAGS = ("--provider openai", "--base-url SERVER", "--provider openai --base-url SERVER")
 
 
-@pytest.mark.parametrize("flags", FLAGS)
-@pytest.mark.parametrize("what", ENTRIES)
+@every_pair("what, flags", ENTRIES, FLAGS)
 def test_a_line_says_whose_key_is_sent_where(
     what: str, flags: str, server: ChatServer, monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],

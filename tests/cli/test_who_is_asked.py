@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from chat_server import Answer, Asked, ChatServer, completion
+from every_pair import every_pair
 
 from vlmeval_findit.cli import main
 from vlmeval_findit.core import ConfigError
@@ -100,8 +101,7 @@ HAS_EFFECT = {
 }
 
 
-@pytest.mark.parametrize("key", KEYS)
-@pytest.mark.parametrize("way", WAYS)
+@every_pair("way, key", WAYS, KEYS)
 @pytest.mark.usefixtures("_folder")
 def test_a_key_without_effect_is_refused(
     way: str, key: str, capsys: pytest.CaptureFixture[str]

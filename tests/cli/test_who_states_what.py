@@ -8,11 +8,13 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import pytest
 from chat_server import Answer, Asked, ChatServer, completion
+from every_pair import every_pair
 from host_runs import RUN_FINDIT, STOCK, environment, require_host, run
 from PIL import Image
 
@@ -134,9 +136,7 @@ DOORS: list[Door] = [_asked_by_run, _asked_by_sweep, _asked_by_probe]
 each_door = pytest.mark.parametrize("door", DOORS, ids=lambda door: door.__name__)
 
 
-@each_door
-@pytest.mark.parametrize("variable", VARIABLES)
-@pytest.mark.parametrize("model", [KNOWN, UNKNOWN])
+@every_pair("door, model, variable", DOORS, list(product((KNOWN, UNKNOWN), VARIABLES)))
 def test_a_variable_is_for_models_whose_space_is_not_known(
     door: Door,
     model: str,

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from deployment_rows import ROWS, SYSTEM, Row
 from engine_fakes import answered_keys
+from every_pair import every_pair
 from fake_program import Machine
 
 from vlmeval_findit.cli import main
@@ -94,15 +95,14 @@ def other_space(row: Row) -> str:
     return "grid1000" if "grid1000" not in row.journal.read_text() else "unit"
 
 
-@pytest.mark.parametrize("row", IN_A_SPACE, ids=str)
-@pytest.mark.parametrize("more", [(), ("--dry-run",)], ids=["asked", "counted"])
+@every_pair("row, more", IN_A_SPACE, ["", "--dry-run"])
 def test_they_are_refused_in_another_space(
-    row: Row, more: tuple[str, ...], machine: Machine, capsys: pytest.CaptureFixture[str]
+    row: Row, more: str, machine: Machine, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Before any call, by what each reply recorded, and with what scores it without one."""
     assert row.journal is not None
     space = other_space(row)
-    assert swept(row, "--space", space, "--limit", "3", *more) == 2
+    assert swept(row, "--space", space, "--limit", "3", *more.split()) == 2
     error = capsys.readouterr().err
     assert "the journal calls.jsonl has answers of another run" in error
     assert "coordinate space of answers: recorded {" in error

@@ -7,11 +7,13 @@ import io
 import json
 import zlib
 from collections.abc import Sequence
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import one_truth
 import pytest
+from every_pair import every_pair
 from one_truth import Picture, Thing, Writer, draw
 from PIL import Image
 
@@ -292,9 +294,14 @@ def test_lines_of_yolo_may_name_their_class(
 # --- folders --------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("called", ["annotations", "Annotations", "labels", "ann", "annotation"])
-@pytest.mark.parametrize("files", [("train", "val"), ("set_train", "set_val2017"), ("boxes",)])
-@pytest.mark.parametrize("writer", [one_truth.coco, one_truth.csv_file, one_truth.ultralytics])
+@every_pair(
+    "called, files, writer",
+    ["annotations", "Annotations", "labels", "ann", "annotation"],
+    product(
+        [("train", "val"), ("set_train", "set_val2017"), ("boxes",)],
+        [one_truth.coco, one_truth.csv_file, one_truth.ultralytics],
+    ),
+)
 def test_a_folder_of_annotations_beside_the_images(
     tmp_path: Path, called: str, files: Sequence[str], writer: Writer, capsys: Out
 ) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import one_truth
 import pytest
+from every_pair import every_pair
 from one_truth import Picture, Thing, Writer, draw
 from paths import ROOT
 
@@ -50,6 +51,9 @@ def boxes() -> dict[tuple[str, str], list[tuple[float, ...]]]:
     }
 
 
+EVERY_FORMAT = (*one_truth.OBJECTS, *one_truth.BARE, *one_truth.LINES)
+
+
 def formats(*writers: Writer) -> pytest.MarkDecorator:
     return pytest.mark.parametrize("writer", writers, ids=lambda writer: writer.__name__)
 
@@ -81,8 +85,7 @@ def test_every_format_has_a_writer() -> None:
 # --- images ---------------------------------------------------------------------------------------
 
 
-@formats(*one_truth.OBJECTS, *one_truth.BARE, *one_truth.LINES)
-@pytest.mark.parametrize("name", ["a.png", "cam 1/b.png", "train.png", "notes.jpg"])
+@every_pair("writer, name", EVERY_FORMAT, ["a.png", "cam 1/b.png", "train.png", "notes.jpg"])
 def test_the_same_truth_gives_the_same_table(tmp_path, writer: Writer, name: str) -> None:
     assert imports(write(writer, tmp_path / "set", [Picture(name, BOTH)])) == 0
     assert boxes() == {(name, "cat"): [CAT], (name, "dog"): [DOG]}
@@ -126,9 +129,9 @@ def test_a_stale_name_inside_is_refused(tmp_path, writer: Writer, is_swapped: bo
     assert "which image is meant?" in capsys.readouterr().err
 
 
-@formats(*one_truth.NAMING, one_truth.csv_file, *one_truth.LINES)
-@pytest.mark.parametrize(
-    ("stated", "there"),
+@every_pair(
+    "writer, stated, there",
+    [*one_truth.NAMING, one_truth.csv_file, *one_truth.LINES],
     [
         ("/home/me/set/cam2/a.png", "cam2/a.png"),
         ("C:\\set\\cam2\\a.png", "cam2/a.png"),
@@ -154,13 +157,12 @@ def test_a_name_finds_its_file(tmp_path, writer: Writer, stated: str, there: str
 # --- sizes and EXIF -------------------------------------------------------------------------------
 
 
-@formats(*one_truth.STATING_SIZES)
-@pytest.mark.parametrize("stated", [(1280, 960), (480, 640), (641, 480)])
+@every_pair("writer, width, height", one_truth.STATING_SIZES, [(1280, 960), (480, 640), (641, 480)])
 def test_a_size_that_is_not_the_images_is_refused(
-    tmp_path, writer: Writer, stated: tuple[int, int], capsys
+    tmp_path, writer: Writer, width: int, height: int, capsys
 ) -> None:
-    assert imports(write(writer, tmp_path / "set", [Picture("a.png", BOTH, stated)])) == 2
-    width, height = stated
+    pictures = [Picture("a.png", BOTH, (width, height))]
+    assert imports(write(writer, tmp_path / "set", pictures)) == 2
     assert f"is 640x480, but its annotations are for {width}x{height}" in capsys.readouterr().err
     assert imports(write(writer, tmp_path / "right", [Picture("a.png", BOTH, (640, 480))])) == 0
 
@@ -185,9 +187,9 @@ def test_a_stored_size_does_not_decide_what_boxes_refer_to(
 # --- splits ---------------------------------------------------------------------------------------
 
 
-@formats(*one_truth.OBJECTS, *one_truth.BARE, *one_truth.LINES)
-@pytest.mark.parametrize(
-    ("training", "validation"),
+@every_pair(
+    "writer, training, validation",
+    EVERY_FORMAT,
     [
         ("train", "val"),
         ("Training_set", "Validation"),
@@ -212,8 +214,7 @@ def test_folders_of_splits_are_not_merged(
     assert "which models are trained on" in capsys.readouterr().err
 
 
-@formats(*one_truth.KEYS_OF_SPLITS)
-@pytest.mark.parametrize("key", ["split", "set", "dataset_split", "partition"])
+@every_pair("writer, key", one_truth.KEYS_OF_SPLITS, ["split", "set", "dataset_split", "partition"])
 def test_a_key_of_splits_is_chosen_from(tmp_path, writer: Writer, key: str, capsys) -> None:
     pictures = [
         Picture("a.png", BOTH, keys={key: "training"}),
@@ -254,9 +255,10 @@ def test_what_is_no_split_is_not_taken_for_one(tmp_path) -> None:
 # --- objects --------------------------------------------------------------------------------------
 
 
-@formats(*one_truth.OBJECTS)
-@pytest.mark.parametrize(
-    "flag", ["iscrowd", "is_crowd", "Difficult", "isIgnored", "invalid", "hard"]
+@every_pair(
+    "writer, flag",
+    one_truth.OBJECTS,
+    ["iscrowd", "is_crowd", "Difficult", "isIgnored", "invalid", "hard"],
 )
 def test_a_flag_is_honoured_however_it_is_spelled(tmp_path, writer: Writer, flag: str) -> None:
     things = [Thing("cat", CAT, {flag: 0}), Thing("cat", DOG, {flag: 1})]
@@ -272,8 +274,9 @@ def test_a_flag_that_says_neither_is_refused_everywhere(tmp_path, writer: Writer
     assert "'perhaps' should be 0 or 1" in capsys.readouterr().err
 
 
-@formats(*one_truth.OBJECTS)
-@pytest.mark.parametrize("other", ["red cat ", " red  cat", "red\u00a0cat", "r\u200bed cat"])
+@every_pair(
+    "writer, other", one_truth.OBJECTS, ["red cat ", " red  cat", "red\u00a0cat", "r\u200bed cat"]
+)
 def test_labels_that_differ_in_blanks_are_one(tmp_path, writer: Writer, other: str) -> None:
     things = [Thing("red cat", CAT), Thing(other, DOG)]
     assert imports(write(writer, tmp_path / "set", [Picture("a.png", things)])) == 0
@@ -290,8 +293,7 @@ def test_labels_that_differ_in_letter_case_are_noted(tmp_path, writer: Writer, c
 # --- numbers --------------------------------------------------------------------------------------
 
 
-@formats(*one_truth.IN_PIXELS)
-@pytest.mark.parametrize("units", ["fractions", "percent", "thousandths"])
+@every_pair("writer, units", one_truth.IN_PIXELS, ["fractions", "percent", "thousandths"])
 def test_units_are_asked_for_and_taken(tmp_path, writer: Writer, units: str, capsys) -> None:
     """An object without an area has no say."""
     scale = {"fractions": 1, "percent": 100, "thousandths": 1000}[units]
