@@ -9,7 +9,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import pytest
@@ -106,16 +106,23 @@ def kill_midway(command: Sequence[str], cwd: Path, env: Mapping[str, str], answe
     Returns:
         The number of answers when it was dead.
     """
+    kill_when(command, cwd, env, lambda: _answers_in(cwd) >= answers)
+    return _answers_in(cwd)
+
+
+def kill_when(
+    command: Sequence[str], cwd: Path, env: Mapping[str, str], is_so: Callable[[], bool]
+) -> None:
+    """Start Python on a command, and kill -9 it when something is so."""
     assert can_run(command, env, environment_of_warm(env))
     process = _start_warm(command, cwd, env, cwd / "killed.log")
     deadline = time.monotonic() + 240
-    while _answers_in(cwd) < answers:
+    while not is_so():
         assert not process.has_ended(), (cwd / "killed.log").read_text()
         assert time.monotonic() < deadline
         time.sleep(0.005)
     process.kill()
     process.wait()
-    return _answers_in(cwd)
 
 
 def _answers_in(folder: Path) -> int:

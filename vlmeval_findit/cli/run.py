@@ -168,6 +168,8 @@ def _run(run: RunLine, runner: Runner, deployments: Sequence[Deployment], budget
         preflight.check_datasets(run.others, models)
     settings = json.dumps(run.settings) if run.settings else None
     preflight.preflight(models, datasets, run.mode, run.work_dir, settings, run.limit)
+    if run.mode != "eval":
+        preflight.refuse_answers_of_others(models, run.others, run.work_dir)
     if not is_quiet():
         print_note(f"VLMEvalKit: {runner.what}")
     arguments = _host_arguments(run)

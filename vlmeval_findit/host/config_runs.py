@@ -38,6 +38,7 @@ from .local import FindItLocalModel
 from .model_descriptions import Entry, refuse_another_row
 from .model_objects import checkpoint_of
 from .vlmevalkit_backends import VLMEvalKitModel
+from .who_answered import AnswerFiles, who_answers
 
 
 class ConfigLine(NamedTuple):
@@ -89,11 +90,15 @@ def check_runs(arguments: Sequence[str], work_dir: Path | None = None) -> None:
     if line.mode == "eval":
         return
     folder = work_dir or Path(line.work_dir)
-    ours = [dataset for dataset in datasets.values() if dataset is not None]
-    for name, deployment in models.items():
-        for dataset in ours if deployment is not None else ():
+    asked = {name: deployment for name, deployment in models.items() if deployment is not None}
+    for name, deployment in asked.items():
+        for called, dataset in datasets.items():
             with refused("model", name):
-                prepare_run(dataset, name, folder / name, deployment)
+                if isinstance(dataset, VariantDataset):
+                    prepare_run(dataset, name, folder / name, deployment)
+                else:
+                    files = AnswerFiles(folder / name, name, dataset, f"{name}_{called}")
+                    who_answers(files, deployment)
 
 
 def _line_of(arguments: Sequence[str]) -> ConfigLine:
@@ -164,13 +169,13 @@ def _made_later(name: str, cls: type, arguments: Mapping[str, Any]) -> Deploymen
 
 
 def _dataset(name: str, stated: Any, line: ConfigLine) -> Any:
-    """Refuse an entry of which no dataset could be made; return it if it is FindIt's."""
+    """Refuse an entry of which no dataset could be made; return FindIt's, or another's name."""
     entry = dict(object_or_empty(stated))
     if not entry:
         if name not in supported_video_datasets:
             near = suggestion(name, supported_video_datasets)
             raise ValueError(f"it has no class, and is no video dataset{near}")
-        return None
+        return name
     called = entry.pop("class", None)
     cls = getattr(vlmeval.dataset, str(called), None)
     if cls is None:
@@ -178,6 +183,6 @@ def _dataset(name: str, stated: Any, line: ConfigLine) -> Any:
         near = suggestion(str(called), known)
         raise ValueError(f"VLMEvalKit has no dataset class {quoted_value(called)}{near}")
     if not (inspect.isclass(cls) and issubclass(cls, VariantDataset)):
-        return None
+        return str(entry.get("dataset", name))
     limit = entry.pop("limit", None) if line.limit is None else line.limit
     return cls(**{**entry, "mode": line.mode, "limit": limit})

@@ -12,7 +12,7 @@ import inspect
 import logging
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -65,7 +65,8 @@ from .model_objects import attributes_of, note_calls
 from .outcomes import OUTCOMES
 from .runner_reports import prediction_format, replace_everywhere
 from .space_when_scored import recorded_space
-from .vlmevalkit_backends import VLMEvalKitModel, asked, judged_loading
+from .vlmevalkit_backends import ASKED, VLMEvalKitModel, asked, judged_loading
+from .who_answered import files_of, set_aside_cut, table_of, who_answers, write_record
 
 log = get_logger("FindIt")
 
@@ -90,50 +91,120 @@ def _without_traceback(record: logging.LogRecord) -> bool:
 
 
 def install(inference: ModuleType) -> None:
-    """Replace the host's function for FindIt's datasets."""
-    in_vlmevalkit = inference.infer_data_job
-    if getattr(in_vlmevalkit, "answers_findit", False):
+    """Replace what asks in the host: for FindIt's datasets, and before others are asked."""
+    if hasattr(inference.infer_data_job, "answers_findit"):
         return
-    signature = inspect.signature(in_vlmevalkit)
+    # Imported late: they import the module that is being given to us.
+    import vlmeval.inference_api
+    import vlmeval.inference_mt
+    import vlmeval.inference_video
+
     for name in _RUNNERS:
         logging.getLogger(name).addFilter(_without_traceback)
+    _replace_job(inference.infer_data_job)
+    _replace_job(vlmeval.inference_mt.infer_data_job_mt)
+    _replace_job(vlmeval.inference_video.infer_data_job_video)
+    _replace_pipeline(vlmeval.inference_api.APIEvalPipeline)
+
+
+def _replace_job(in_vlmevalkit: Callable[..., Any]) -> None:
+    """Replace a function of the host that asks one model about one dataset."""
+    signature = inspect.signature(in_vlmevalkit)
 
     def infer_data_job(*arguments: Any, **named: Any) -> Any:
         given = signature.bind(*arguments, **named)
         given.apply_defaults()
-        model = given.arguments["model"]
-        dataset = given.arguments["dataset"]
-        if not isinstance(dataset, VariantDataset):
-            with OUTCOMES.of(str(given.arguments["model_name"]), _name_of(dataset)):
-                asked_model = model_for_others(given.arguments)
-            if not isinstance(asked_model, str):
-                attributes_of(asked_model)  # As they are before any call
-            given.arguments["model"] = asked_model
-            result = in_vlmevalkit(*given.args, **given.kwargs)
-            note_calls(result)
-            return model if isinstance(asked_model, DeployedModel) else result
-        return _job(given.arguments)
+        if isinstance(given.arguments["dataset"], VariantDataset):
+            return _job(given.arguments)
+        return _job_of_others(in_vlmevalkit, given)
 
     infer_data_job.answers_findit = True  # type: ignore[attr-defined]
     replace_everywhere(in_vlmevalkit, infer_data_job)
+
+
+def _replace_pipeline(pipeline: Any) -> None:
+    """Let the host's ``--api-mode`` begin as its other jobs do."""
+    begin = pipeline.__init__
+    signature = inspect.signature(begin)
+
+    def begin_alone(*arguments: Any, **named: Any) -> None:
+        given = signature.bind(*arguments, **named)
+        given.apply_defaults()
+        asks = given.arguments["run_infer"]
+        for config in given.arguments["dataset_configs"] if asks else ():
+            with OUTCOMES.of(config.model_name, config.dataset_name):
+                _begin_others(
+                    {
+                        "model": config.model_obj,
+                        "model_name": config.model_name,
+                        "dataset": config.dataset_obj,
+                        "work_dir": config.work_dir,
+                        "result_file": config.result_file,
+                        "api_nproc": given.arguments["concurrency"],
+                    }
+                )
+        begin(*arguments, **named)
+
+    pipeline.__init__ = begin_alone
 
 
 def _name_of(dataset: Any) -> str:
     return str(getattr(dataset, "dataset_name", type(dataset).__name__))
 
 
-def model_for_others(given: Mapping[str, Any]) -> Any:
-    """Return what VLMEvalKit asks about a dataset of its own or a user's: an object, or a name.
+def _job_of_others(in_vlmevalkit: Callable[..., Any], given: inspect.BoundArguments) -> Any:
+    """Let VLMEvalKit ask about a dataset that is not FindIt's, if nobody else answered before."""
+    model = given.arguments["model"]
+    with OUTCOMES.of(str(given.arguments["model_name"]), _name_of(given.arguments["dataset"])):
+        _refuse_baseline(given.arguments)
+        _begin_others(given.arguments)
+        asked_model = model_for_others(given.arguments)
+    if not isinstance(asked_model, str):
+        attributes_of(asked_model)  # As they are before any call
+    given.arguments["model"] = asked_model
+    result = in_vlmevalkit(*given.args, **given.kwargs)
+    note_calls(result)
+    return model if isinstance(asked_model, DeployedModel) else result
 
-    Models of FindIt's are made here where its entry alone would make another: those that the engine
-    asks, and those with what the command line says. Raises ValueError for a baseline.
+
+def _begin_others(given: Mapping[str, Any]) -> None:
+    """Record who answers a dataset that is not FindIt's; IdentityError where another did.
+
+    VLMEvalKit's own models under its own runner have no record, unless one is there already.
     """
+    files = files_of(given)
+    if not _is_findit(given["model"], files.model) and not files.record.is_file():
+        return
+    set_aside_cut(files)
+    who = who_answers(files, _asked_of(given), table_of(given["dataset"]), here=True)
+    if Ranks.of_this_process().is_first:
+        write_record(files, who)
+
+
+def _is_findit(model: Any, name: str) -> bool:
+    """Return whether a model is of FindIt's classes, or of its command line."""
+    if name in ASKED or isinstance(model, DeployedModel):
+        return True
+    return entry_of(name).is_findit if isinstance(model, str) else hasattr(model, "describe")
+
+
+def _refuse_baseline(given: Mapping[str, Any]) -> None:
     model = given["model"]
     name = str(given["model_name"])
     is_named = isinstance(model, str)
     if isinstance(model, FindItBaseline) or (is_named and entry_of(name).cls is FindItBaseline):
         raise refused_by_baseline(name)
-    if not is_named:
+
+
+def model_for_others(given: Mapping[str, Any]) -> Any:
+    """Return what VLMEvalKit asks about a dataset of its own or a user's: an object, or a name.
+
+    Models of FindIt's are made here where its entry alone would make another: those that the engine
+    asks, and those with what the command line says.
+    """
+    model = given["model"]
+    name = str(given["model_name"])
+    if not isinstance(model, str):
         return model
     deployment = asked(name)
     if isinstance(deployment, OverHttp):

@@ -18,6 +18,7 @@ from .inference import prepare_run
 from .local import make_known
 from .model_descriptions import entry_of
 from .vlmevalkit_backends import ASKED, VLMEvalKitModel, asked
+from .who_answered import AnswerFiles, who_answers
 
 
 def preflight(
@@ -42,6 +43,14 @@ def preflight(
         for model in models:
             if mode != "eval":
                 prepare_run(dataset, model, work_dir / model)
+
+
+def refuse_answers_of_others(models: Sequence[str], names: Iterable[str], work_dir: Path) -> None:
+    """Refuse datasets of VLMEvalKit's that other models answered in a folder; IdentityError."""
+    for name in names:
+        for model in models:
+            files = AnswerFiles(work_dir / model, model, name, f"{model}_{name}")
+            who_answers(files, asked(model))
 
 
 def check_datasets(names: Iterable[str], models: Sequence[str]) -> None:

@@ -23,9 +23,13 @@ def register_datasets(dataset_module: ModuleType) -> None:
     from .datasets import dataset_classes
     from .prediction_tables import give_tables
     from .runner_reports import listen
+    from .who_answered import copy_records
+    from .whole_files import write_whole
 
     listen(vlmeval.smp)
     give_tables(vlmeval.smp)
+    write_whole(vlmeval.smp)
+    copy_records(vlmeval.smp)
     for cls in dataset_classes():
         if cls in dataset_module.DATASET_CLASSES:
             continue

@@ -23,6 +23,7 @@ from ..engine import (
 )
 from ..models import GenerateClient, ModelEntry, checked_loading, report_of
 from ..protocol import Answering, DatasetVariant, Described, ModelClient, settings_from
+from .free_questions import FREE_QUESTION
 from .model_descriptions import (
     Entry,
     described,
@@ -83,7 +84,8 @@ class VLMEvalKitModel(InVLMEvalKit):
 
     def describe(self, variant: DatasetVariant) -> Described:
         made = self.made
-        if settings_from({"space": self.entry.space}).space is None:
+        is_stated = settings_from({"space": self.entry.space}).space is not None
+        if variant is not FREE_QUESTION and not is_stated:
             refuse_unknown_bounds(self.name, made, variant)
         return described(self.name, made, variant)
 

@@ -65,6 +65,7 @@ from .prediction_names import (
 
 from .new_identity import (
     run_identity as run_identity,
+    identity_of_others as identity_of_others,
     plugin_tables as plugin_tables,
 )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 from .. import __version__
@@ -55,10 +56,41 @@ def run_identity(
         table_sha256=file_sha256(dataset.table),
         rows=tuple(sorted(rows)),
         space=space,
-        versions={DISTRIBUTION: __version__, **installed(_AT_INFERENCE)},
+        versions=_versions_now(),
         plugins=plugins_used(dataset.variant, answering.row, spaces, answering.kind),
-        asked_at=datetime.now(UTC).isoformat(timespec="seconds"),
+        asked_at=_time_now(),
     )
+
+
+def identity_of_others(
+    model: str, dataset: str, answering: Answering, table: Path | None, host: Mapping[str, str]
+) -> Identity:
+    """Return the identity of a run over a dataset that is not FindIt's.
+
+    ``host`` is the program that words its questions, with its version; a ``table`` of None is not
+    known.
+    """
+    of_model = MODELS.plugin_of(answering.row)
+    plugins = [*([of_model] if of_model is not None else []), *_provider_plugins(answering.kind)]
+    return Identity(
+        model=model,
+        dataset=dataset,
+        answering=answering,
+        table=table.name if table is not None else None,
+        table_sha256=file_sha256(table) if table is not None else None,
+        host=host,
+        versions=_versions_now(),
+        plugins={plugin.name: plugin.version for plugin in plugins},
+        asked_at=_time_now(),
+    )
+
+
+def _versions_now() -> dict[str, str]:
+    return {DISTRIBUTION: __version__, **installed(_AT_INFERENCE)}
+
+
+def _time_now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")
 
 
 # --- plug-ins -------------------------------------------------------------------------------------
@@ -80,11 +112,16 @@ def plugins_used(
 
     ``row`` is that of the model table; ``kind`` is of :class:`.Answering` and may name a provider.
     """
-    plugins = [*scoring_plugins(variant, row, spaces)]
-    if kind is not None and kind.startswith(PROVIDER_KIND):
-        provider = PROVIDERS.plugin_of(kind.removeprefix(PROVIDER_KIND))
-        plugins += [provider] if provider is not None else []
+    plugins = [*scoring_plugins(variant, row, spaces), *_provider_plugins(kind)]
     return {plugin.name: plugin.version for plugin in plugins}
+
+
+def _provider_plugins(kind: str | None) -> list[Plugin]:
+    """Return the plug-in of a provider, if a model's kind names one that a plug-in brings."""
+    if kind is None or not kind.startswith(PROVIDER_KIND):
+        return []
+    provider = PROVIDERS.plugin_of(kind.removeprefix(PROVIDER_KIND))
+    return [provider] if provider is not None else []
 
 
 def scoring_plugins(

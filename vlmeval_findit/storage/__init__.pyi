@@ -97,6 +97,7 @@ from .identity_file import (
     StoredIdentity as StoredIdentity,
     identity_from as identity_from,
     read_identity as read_identity,
+    read_record as read_record,
 )
 
 from .image_files import (

@@ -67,6 +67,14 @@ def read_identity(predictions: Path) -> Identity | None:
     path = RunFiles(predictions).identity
     if not path.is_file():
         path = RunFiles(predictions.parent.parent / predictions.name).identity
+    return read_record(path)
+
+
+def read_record(path: Path) -> Identity | None:
+    """Read a file that :func:`write_identity` wrote; None if it is not there.
+
+    Raises IdentityError: it cannot be read.
+    """
     if not path.is_file():
         return None
     try:

@@ -40,6 +40,11 @@ class RunFiles:
         return self._file("identity", ".json")
 
     @property
+    def answered_by(self) -> Path:
+        """Who answered a dataset of VLMEvalKit's own, of which there are none of the others."""
+        return self._file("answered_by", ".json")
+
+    @property
     def calls(self) -> Path:
         return self._file("calls", ".jsonl")
 
