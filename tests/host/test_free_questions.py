@@ -315,6 +315,7 @@ def test_a_local_model_gets_its_own_arguments_only(
     monkeypatch.delenv("PRED_FORMAT", raising=False)
     monkeypatch.setattr(FindItLocalModel, "__init__", init)
     monkeypatch.setattr(FindItLocalModel, "generate", lambda self, message, dataset: "A")
+    monkeypatch.setattr(FindItLocalModel, "on_this_machine", lambda answering, **_: answering)
     _, answers = asked_by_name("Qwen2.5-VL-7B", tmp_path)
     assert answers == ["A"]
     assert [{*arguments} for arguments in made] == [{"like", "model_path"}]

@@ -289,3 +289,21 @@ def test_what_no_sheet_holds_is_pickled(tmp_path: Path) -> None:
     vlmeval.smp.dump({"a": {1, 2}}, str(tmp_path / "b.json"))
     assert pickle.loads((tmp_path / "b.pkl").read_bytes()) == {"a": {1, 2}}
     assert [each.name for each in tmp_path.iterdir()] == ["b.pkl"]
+
+
+def test_finished_answers_need_no_checkpoint(lmu: Path, tmp_path: Path) -> None:
+    import vlmeval.inference
+    from vlmeval.dataset import build_dataset
+
+    from vlmeval_findit.engine import deployment_of
+    from vlmeval_findit.host import VLMEvalKitModel, who_answered
+    from vlmeval_findit.models import ModelEntry
+
+    model = "Qwen3-VL-8B"  # Its checkpoint is not here
+    files = who_answered.AnswerFiles(tmp_path, model, DATA, f"{model}_{DATA}")
+    table = pandas.DataFrame({"index": range(ROWS), "prediction": ["A"] * ROWS})
+    local = VLMEvalKitModel(deployment_of(ModelEntry(model)).entry)
+    who_answered.write_record(files, who_answered.who_answers(files, local, lmu / f"{DATA}.tsv"))
+    table.to_excel(tmp_path / f"{model}_{DATA}.xlsx")
+    how = {"model_name": model, "dataset": build_dataset(DATA), "work_dir": str(tmp_path)}
+    assert vlmeval.inference.infer_data_job(model, **how) == model

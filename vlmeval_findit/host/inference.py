@@ -66,7 +66,14 @@ from .outcomes import OUTCOMES
 from .runner_reports import prediction_format, replace_everywhere
 from .space_when_scored import recorded_space
 from .vlmevalkit_backends import ASKED, VLMEvalKitModel, asked, judged_loading
-from .who_answered import files_of, set_aside_cut, table_of, who_answers, write_record
+from .who_answered import (
+    files_of,
+    is_finished,
+    set_aside_cut,
+    table_of,
+    who_answers,
+    write_record,
+)
 
 log = get_logger("FindIt")
 
@@ -176,7 +183,9 @@ def _begin_others(given: Mapping[str, Any]) -> None:
     if not _is_findit(given["model"], files.model) and not files.record.is_file():
         return
     set_aside_cut(files)
-    who = who_answers(files, _asked_of(given), table_of(given["dataset"]), here=True)
+    dataset = given["dataset"]
+    asks = not is_finished(files, dataset)
+    who = who_answers(files, _asked_of(given), table_of(dataset), here=asks)
     if Ranks.of_this_process().is_first:
         write_record(files, who)
 

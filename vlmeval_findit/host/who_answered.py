@@ -19,7 +19,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from vlmeval.smp import get_logger, load
+from vlmeval.smp import get_logger, get_pred_file_path, is_prediction_complete, load
 
 from ..core import error_line, host_version
 from ..engine import Deployment
@@ -86,6 +86,13 @@ def table_of(dataset: Any) -> Path | None:
     places = [Path(stated)] if isinstance(stated, str) else []
     places.append(lmu_data_root() / f"{dataset.dataset_name}.tsv")
     return next((place for place in places if place.is_file()), None)
+
+
+def is_finished(files: AnswerFiles, dataset: Any) -> bool:
+    """Return whether nothing of a dataset is left to ask."""
+    path = get_pred_file_path(str(files.folder), files.model, files.dataset)
+    predictions = Path(path).with_stem(files.predictions)
+    return bool(is_prediction_complete(str(predictions), list(dataset.data["index"])))
 
 
 def who_answers(
