@@ -219,8 +219,14 @@ from .http.call_errors import (
     CallError as CallError,
 )
 
+from .http.reply_bodies import (
+    MOST_ERROR_BYTES as MOST_ERROR_BYTES,
+    BodyRoom as BodyRoom,
+    most_bytes_of as most_bytes_of,
+    most_reply_bytes as most_reply_bytes,
+)
+
 from .http.client import (
-    MOST_REPLY_BYTES as MOST_REPLY_BYTES,
     HttpRequest as HttpRequest,
     HttpClient as HttpClient,
     retry_after as retry_after,

@@ -17,7 +17,6 @@ import pytest
 from chat_server import NEVER, Answer, ChatServer, completion, in_turn
 
 from vlmeval_findit.models import (
-    MOST_REPLY_BYTES,
     CallError,
     Endpoint,
     HttpClient,
@@ -26,7 +25,7 @@ from vlmeval_findit.models import (
 )
 
 
-def post(timeout: float, url: str, key: str = "", most: int = MOST_REPLY_BYTES) -> bytes:
+def post(timeout: float, url: str, key: str = "", most: int = 4 << 20) -> bytes:
     """Return the body of the reply to one request of a new client."""
     endpoint = Endpoint(url, key)
     where = endpoint.at("chat/completions")
@@ -132,7 +131,7 @@ def test_a_reply_cannot_take_all_memory(
     with ChatServer(in_turn(Answer(body, 200, headers))) as server:
         tracemalloc.start()
         with pytest.raises(CallError, match=why) as got:
-            post(60, server.url, most=4 << 20)
+            post(60, server.url)
         _, peak = tracemalloc.get_traced_memory()
         tracemalloc.stop()
     assert got.value.worked_on, "it may be charged"

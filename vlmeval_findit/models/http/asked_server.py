@@ -19,6 +19,7 @@ from .call_errors import NOT_TAKEN_STATUSES, CallError
 from .client import HttpClient, HttpRequest
 from .endpoint import Endpoint
 from .providers.provider_table import OPENAI_CHAT, Chat, WireFormat, find_provider, headers_to
+from .reply_bodies import most_reply_bytes
 from .response_verdict import WEB_PAGE, object_in
 from .schema import SchemaCheck
 from .sent_images import SentImage, json_pieces
@@ -78,7 +79,8 @@ class HttpEndpoint:
             whole = parse_json(b"".join(json_pieces(body, images)))
             return await _ask_function(chat, whole, self.endpoint, client.timeout)
         url = self._url_for(served)
-        request = HttpRequest("POST", url, self._headers, json_pieces(chat.request(body), images))
+        pieces = json_pieces(chat.request(body), images)
+        request = HttpRequest("POST", url, self._headers, pieces, most=most_reply_bytes(body))
         try:
             response = await client.ask(request)
         except CallError as error:

@@ -56,6 +56,13 @@ class CallError(Exception):
         """Whether the attempt is charged."""
         return self.worked_on or self.usage.says_something
 
+    def without_traces(self) -> CallError:
+        """Let go of the frames and errors that it came from."""
+        self.__traceback__ = None
+        self.__context__ = None
+        self.__cause__ = None
+        return self
+
     def with_note(self, note: str) -> CallError:
         """Copy it with words behind its message."""
         if not note:

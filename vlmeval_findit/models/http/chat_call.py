@@ -103,7 +103,8 @@ class ChatCall:
     def fail(self, error: CallError, share: float = 1.0) -> None:
         """Set the error of an attempt, and count what it cost, at a share of the prices."""
         self._pay_for(error, share)
-        self.error = error
+        # They hold the reply, whole and parsed, for as long as the call is kept.
+        self.error = error.without_traces()
 
     def _pay_for(self, error: CallError, share: float = 1.0) -> None:
         if error.is_charged:

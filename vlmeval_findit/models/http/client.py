@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from functools import cache
-from typing import NamedTuple
+from typing import IO, NamedTuple
 
 import aiohttp
 from aiohttp.abc import AbstractStreamWriter
 
 from .call_errors import CallError
 from .completion import ANSWERED_STATUSES
-from .lost_replies import BodyError, lost_reply
+from .lost_replies import lost_reply
 from .proxies import Proxy, ProxyError, proxy_for
+from .reply_bodies import MOST_LISTED_BYTES, BodyRoom, read_body, read_error, save_body
 from .sent_whole import Sending
 from .service_errors import error_of
 from .stated_costs import read_headers
@@ -23,9 +23,6 @@ from .wrong_address import redirect_error
 
 # Seconds to keep an idle connection; servers close theirs after 5 (uvicorn) or more.
 KEEP_ALIVE = 4.0
-
-# Of a reply: the journal holds no longer replies.
-MOST_REPLY_BYTES = 64 << 20
 
 _PART = 1 << 16
 
@@ -40,13 +37,14 @@ class HttpRequest(NamedTuple):
     headers: Mapping[str, str]
     body: Sequence[bytes] | None = None  # JSON in pieces, which are never joined
     form: aiohttp.FormData | None = None  # in place of a body
-    most: int = MOST_REPLY_BYTES  # of the reply's body
+    most: int = MOST_LISTED_BYTES  # of the reply's body
+    file: IO[bytes] | None = None  # to which the reply's body is written
 
 
 class HttpReply(NamedTuple):
     """A whole reply."""
 
-    body: bytes
+    body: bytes  # empty where the request names a file for it
     cost_headers: Mapping[str, str]  # as of :func:`.stated_costs.read_headers`
 
 
@@ -57,6 +55,7 @@ class HttpClient:
         # Seconds from name lookup to last byte.
         self.timeout = timeout
         self._proxy_for = cache(proxy_for)
+        self._room = BodyRoom()
 
     async def __aenter__(self) -> HttpClient:
         self._session = aiohttp.ClientSession(
@@ -101,48 +100,30 @@ class HttpClient:
         data = request.form
         if data is not None:
             headers.pop("Content-Type", None)  # a form's has the boundary
-        async with self._session.request(
+        asked = self._session.request(
             request.method,
             request.url,
             data=data if request.body is None else BodyPieces(request.body, sending),
             headers=headers,
             allow_redirects=False,  # a key must not follow a redirect
             proxy=proxy.address if proxy else None,
-        ) as reply:
-            sending.status = reply.status
-            sending.cost_headers = read_headers(reply.headers)
-            content = await _body(reply, request.most)
-            if reply.status in ANSWERED_STATUSES:
-                return HttpReply(content, sending.cost_headers)
+        )
+        with self._room.share() as share:
+            async with asked as reply:
+                sending.status = reply.status
+                sending.cost_headers = read_headers(reply.headers)
+                if reply.status in ANSWERED_STATUSES and request.file is not None:
+                    await save_body(reply, request.most, request.file)
+                    return HttpReply(b"", sending.cost_headers)
+                if reply.status in ANSWERED_STATUSES:
+                    content = await read_body(reply, request.most, share)
+                    return HttpReply(content, sending.cost_headers)
+                content = await read_error(reply, share)
             if 300 <= reply.status < 400:
                 raise redirect_error(reply.status, request.url, reply.headers.get("Location"))
             after = retry_after(reply.headers.get("Retry-After"), datetime.now(UTC))
             phrase = reply.reason or ""
             raise error_of(content, reply.status, phrase, after, sending.cost_headers)
-
-
-async def _body(reply: aiohttp.ClientResponse, most: int) -> bytes:
-    """Read a body of at most so many bytes, unpacked, or raise BodyError."""
-    encoding = reply.headers.get("Content-Encoding", "identity").strip().lower()
-    if encoding not in ("identity", "", "gzip", "x-gzip", "deflate"):
-        raise BodyError(f"is packed as {encoding!r}, though that was not asked for")
-    # 47: zlib's or gzip's header, whichever is there
-    unpacker = None if encoding in ("identity", "") else zlib.decompressobj(47)
-    body = bytearray()
-    is_begun = False
-    async for part in reply.content.iter_chunked(_PART):
-        is_begun = True
-        if unpacker is not None:
-            try:
-                part = unpacker.decompress(part, most + 1 - len(body))
-            except zlib.error:
-                raise BodyError("does not unpack") from None
-        body += part
-        if len(body) > most or (unpacker and unpacker.unconsumed_tail):
-            raise BodyError(f"is longer than {most >> 20} MiB")
-    if unpacker is not None and is_begun and not unpacker.eof:
-        raise BodyError("ends before what is packed in it does")
-    return bytes(body)
 
 
 class BodyPieces(aiohttp.payload.Payload):
