@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 import base64
+import html
+import json
+import random
+import string
+from collections.abc import Callable
 from urllib.parse import quote
 
 import pytest
@@ -92,3 +97,81 @@ def test_secrets_of_a_moment_are_never_shown(monkeypatch: pytest.MonkeyPatch) ->
     assert secrets.scrub("wJalrXUtnFEMI abcdefgh") == "*** ***"
     assert repr(secrets) == "Secrets()"
     assert scrub("wJalrXUtnFEMI abcdefgh") == "wJalrXUtnFEMI ***"
+
+
+# --- spellings ------------------------------------------------------------------------------------
+
+SIGNS = string.ascii_letters + string.digits + "/+=?&<>\"'%~._-:;@ $#!*(){}[]|^`,\\äßΩ€🔑"
+Spell = Callable[[str, random.Random], str]
+
+
+def base64_of(text: str, rng: random.Random, encode: Callable[[bytes], bytes]) -> str:
+    """Return base64 in which a text stands somewhere, as in basic authentication."""
+    before = "".join(rng.choices("user:", k=rng.randrange(4)))
+    return encode(f"{before}{text}{'x' * rng.randrange(3)}".encode()).decode()
+
+
+def some_escaped(text: str, rng: random.Random, escape: Callable[[str], str]) -> str:
+    """Escape at least one sign of a text, and whatever begins an escape."""
+    chosen = {rng.randrange(len(text)), *rng.sample(range(len(text)), rng.randrange(len(text)))}
+    chosen |= {at for at, sign in enumerate(text) if sign in "\\&%"}
+    return "".join(escape(sign) if at in chosen else sign for at, sign in enumerate(text))
+
+
+def percent(sign: str) -> str:
+    return "".join(f"%{byte:02X}" for byte in sign.encode())
+
+
+def json_escape(sign: str) -> str:
+    units = sign.encode("utf-16-be").hex()
+    return "".join(rf"\u{units[at : at + 4]}" for at in range(0, len(units), 4))
+
+
+SPELLINGS: dict[str, Spell] = {
+    "as it is": lambda text, rng: text,
+    "base64": lambda text, rng: base64_of(text, rng, base64.b64encode),
+    "base64 of URLs": lambda text, rng: base64_of(text, rng, base64.urlsafe_b64encode),
+    "base64 in a URL": lambda text, rng: quote(base64_of(text, rng, base64.b64encode), safe=""),
+    "base64 in JSON": lambda text, rng: base64_of(text, rng, base64.b64encode).replace("/", r"\/"),
+    "hex": lambda text, rng: text.encode().hex(),
+    "HEX": lambda text, rng: text.encode().hex().upper(),
+    "quoted": lambda text, rng: quote(text, safe=""),
+    "quoted path": lambda text, rng: quote(text),
+    "percent": lambda text, rng: some_escaped(text, rng, percent),
+    "percent, small": lambda text, rng: some_escaped(text, rng, lambda s: percent(s).lower()),
+    "percent, twice": lambda text, rng: quote(quote(text, safe=""), safe=""),
+    "HTML": lambda text, rng: html.escape(text + "&")[:-5],
+    "HTML numbers": lambda text, rng: some_escaped(text, rng, lambda s: f"&#{ord(s)};"),
+    "HTML hex": lambda text, rng: some_escaped(text, rng, lambda s: f"&#X{ord(s):X};"),
+    "HTML hex, padded": lambda text, rng: some_escaped(text, rng, lambda s: f"&#x00{ord(s):x};"),
+    "HTML of HTML": lambda text, rng: html.escape(html.escape(text)),
+    "JSON": lambda text, rng: json.dumps(text)[1:-1],
+    "JSON escapes": lambda text, rng: some_escaped(text, rng, json_escape),
+    "JSON of JSON": lambda text, rng: json.dumps(json.dumps(text)[1:-1])[1:-1],
+    "Python": lambda text, rng: ascii(text)[1:-1],
+}
+
+
+@pytest.mark.parametrize("spelling", SPELLINGS)
+def test_a_secret_is_hidden_in_every_spelling(spelling: str) -> None:
+    rng = random.Random(spelling)
+    for _ in range(12):
+        secret = "".join(rng.choices(SIGNS, k=rng.randrange(12, 40))).strip() + "Uniq7"
+        remember_secrets(secret)
+        spelt = SPELLINGS[spelling](secret, rng)
+        text = f'the key {{"{spelt}"}} is no good'
+        got = scrub(text)
+        assert spelt not in got, secret
+        assert "***" in got, secret
+        assert known_secrets().credential_in(text), secret
+        redaction._remembered.clear()
+
+
+def test_texts_without_a_secret_stay_as_they_are() -> None:
+    remember_secrets(KEY, "another+secret/of=mine")
+    for text in (
+        r"100 % sure: 50%25 &amp; \u00e4 \\ &notanentity; %zz %",
+        '[{"bbox": [10, 20, 300, 400], "label": "caf\\u00e9 &#233; %C3%A9"}]',
+        "another%2Bsecret%2fof%3Dmind",
+    ):
+        assert scrub(text) == text

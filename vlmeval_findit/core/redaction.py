@@ -7,16 +7,15 @@ written. A reply that quotes a secret is not stored at all
 
 from __future__ import annotations
 
-import base64
 import os
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cache, lru_cache
+from functools import lru_cache
 from typing import Any
-from urllib.parse import quote
 
 from .formatting import printable
+from .secret_spellings import has_secret, hide_escaped, plain_spellings
 
 HIDDEN = "***"  # Stands in messages and records where a secret was
 
@@ -121,23 +120,22 @@ class Secrets:
 
     # Of the environment, each with its variable's name
     named: tuple[tuple[str, str], ...] = field(repr=False)
-    # In which they may stand in a text, the longest first
-    forms: tuple[str, ...] = field(repr=False)
+    known: frozenset[str] = field(repr=False)  # All of them
 
     def scrub(self, text: str) -> str:
-        """Remove secrets, also where a URL or base64 encodes them."""
+        """Remove secrets, in any of :mod:`.secret_spellings`."""
         if len(text) < SHORTEST:
             return text
-        for form in self.forms:
-            text = text.replace(form, HIDDEN)
-        return text
+        for spelling in _plain_of_all(self.known):
+            text = text.replace(spelling, HIDDEN)
+        return hide_escaped(text, self.known, HIDDEN)
 
     def credential_in(self, text: str) -> str:
         """Say which secret a text quotes, in the user's terms; "" if none."""
         if self.scrub(text) == text:
             return ""
         for name, secret in self.named:
-            if any(form in text for form in _forms_of(secret)):
+            if has_secret(text, secret):
                 return f"the value of {name}"
         return "a key of this run"
 
@@ -156,11 +154,11 @@ def known_secrets() -> Secrets:
     """Return the secrets that are known now: for texts of one moment, never for later ones."""
     named = tuple(_of_environment())
     secrets = _remembered.union(secret for _, secret in named)
-    return Secrets(named, _forms_of_all(frozenset(secrets)))
+    return Secrets(named, frozenset(secrets))
 
 
 def scrub(text: str) -> str:
-    """Remove the secrets that are known now, also where a URL or base64 encodes them."""
+    """Remove the secrets that are known now, in any of :mod:`.secret_spellings`."""
     return text if len(text) < SHORTEST else known_secrets().scrub(text)
 
 
@@ -200,22 +198,5 @@ def _secrets_in(name: str, value: str) -> tuple[str, ...]:
 
 
 @lru_cache(maxsize=16)
-def _forms_of_all(secrets: frozenset[str]) -> tuple[str, ...]:
-    """Return all forms of secrets, the longest first, as a form may contain another."""
-    forms = set[str]().union(*map(_forms_of, secrets))
-    return tuple(sorted(forms, key=len, reverse=True))
-
-
-@cache
-def _forms_of(secret: str) -> frozenset[str]:
-    """Return a secret as it is, in a URL, and in base64."""
-    data = secret.encode("utf-8", "surrogatepass")
-    return frozenset((secret, quote(data, safe=""), quote(data), *_in_base64(data)))
-
-
-def _in_base64(data: bytes) -> Iterator[str]:
-    """Yield it in base64, at any offset in a longer text (as in basic authentication)."""
-    for before in range(3):
-        encoded = base64.b64encode(bytes(before) + data).decode("ascii")
-        # Characters at the ends also depend on the neighbours' bits.
-        yield encoded[-(-before * 8 // 6) : (before + len(data)) * 8 // 6]
+def _plain_of_all(secrets: frozenset[str]) -> tuple[str, ...]:
+    return plain_spellings(secrets)
