@@ -83,6 +83,7 @@ def test_no_server_is_named_where_none_answered(replies: list[dict[str, Any]], n
 
 
 THOUGHT = {"content": None, "reasoning_content": BOX}
+UNKNOWN = {"content": "", "provider_specific_fields": {"hidden": BOX}}
 TOOL = {
     "content": None,
     "tool_calls": [{"type": "function", "function": {"name": "locate", "arguments": BOX}}],
@@ -94,6 +95,7 @@ TOOL = {
     [
         (THOUGHT, "stop", "6 of 6 replies are empty while their reasoning is not"),
         (TOOL, "tool_calls", "6 of 6 replies are empty but for a tool call"),
+        (UNKNOWN, "stop", "the message has texts under: provider_specific_fields"),
         ({"content": "I cannot."}, "content_filter", "6 of 6 replies were refused or cut"),
     ],
 )

@@ -51,6 +51,8 @@ from .chat_messages import (
     tool_calls_in as tool_calls_in,
     host_record as host_record,
     stored_reply as stored_reply,
+    texts_elsewhere as texts_elsewhere,
+    thought_in as thought_in,
 )
 
 from .metric import (
@@ -94,6 +96,7 @@ from .replies import (
     FAILED_ANSWER as FAILED_ANSWER,
     text_of_failure as text_of_failure,
     PROCESSOR_KEY as PROCESSOR_KEY,
+    TEXTS_UNDER as TEXTS_UNDER,
     ReplyRecord as ReplyRecord,
     NOTHING_RECORDED as NOTHING_RECORDED,
     call_failed as call_failed,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ..core import quoted_value
@@ -23,7 +23,17 @@ class ReplyText(NamedTuple):
 
 # --- messages -------------------------------------------------------------------------------------
 
-_THOUGHTS = ("reasoning_content", "reasoning")  # Keys of a message
+# Keys of a message with its thought: those of servers and DeepSeek, of OpenRouter, of Ollama,
+# and of LiteLLM
+_THOUGHTS = ("reasoning_content", "reasoning", "reasoning_details", "thinking", "thinking_blocks")
+# Where an object in one of them has its words
+_OF_THOUGHT = ("text", "summary", "thinking", "content", "reasoning")
+
+# Keys of a message that have no text of the reply
+_WITHOUT_TEXT = frozenset(
+    "role name id type object model status tool_calls function_call annotations audio images "
+    "citations".split()
+)
 
 
 class _PartKind(NamedTuple):
@@ -92,8 +102,44 @@ def answer_in(message: Mapping[str, Any]) -> ReplyText:
     refusal = message.get("refusal")
     if not text.strip() and isinstance(refusal, str):
         text = refusal or text
-    stated = (message.get(key) for key in _THOUGHTS)
-    return ReplyText(text, next((s for s in stated if s and isinstance(s, str)), thought))
+    return ReplyText(text, thought_in(message) or thought)
+
+
+def thought_in(message: Mapping[str, Any]) -> str:
+    """Return the thought that a message has beside its content; "" if there is none.
+
+    >>> thought_in({"reasoning_details": [{"text": "a red "}, {"summary": "box"}]})
+    'a red box'
+    """
+    thoughts = (_thought(message.get(key)) for key in _THOUGHTS)
+    return next((thought for thought in thoughts if thought.strip()), "")
+
+
+def _thought(value: object) -> str:
+    if isinstance(value, str):
+        return value
+    if isinstance(value, Mapping):
+        words = (_thought(value.get(key)) for key in _OF_THOUGHT)
+        return next(filter(None, words), "")
+    return "".join(map(_thought, value)) if isinstance(value, list) else ""
+
+
+def texts_elsewhere(message: Mapping[str, Any]) -> list[str]:
+    """Return the keys of a message under which nobody looks, though there are words.
+
+    >>> texts_elsewhere({"content": "", "id": "msg_1", "answer": {"final": "a red box"}})
+    ['answer']
+    """
+    read = {"content", "refusal", *_THOUGHTS, *_WITHOUT_TEXT}
+    return [key for key, value in message.items() if key not in read and _has_words(value)]
+
+
+def _has_words(value: object) -> bool:
+    """Return whether there is a text that is more than an id or a name."""
+    if isinstance(value, str):
+        return len(value.split()) > 1 or "[" in value or "{" in value
+    inner = value.values() if isinstance(value, Mapping) else value
+    return isinstance(inner, Iterable) and any(map(_has_words, inner))
 
 
 def tool_calls_in(message: Mapping[str, Any]) -> list[Any]:

@@ -84,6 +84,9 @@ def text_of_failure(why: str) -> str:
     return f"{FAILED_ANSWER} via API. {why}"
 
 
+# In what an empty reply records of its call: keys of its message with words that are not read
+TEXTS_UNDER = "texts_under"
+
 PROCESSOR_KEY = "processor_revision"  # In what a reply records of a model on this machine
 
 

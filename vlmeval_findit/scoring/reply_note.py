@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 
 from ..core import as_called
-from ..protocol import PROCESSOR_KEY, Reply
+from ..protocol import PROCESSOR_KEY, TEXTS_UNDER, Reply
 from .prompt_tokens import FEWER_THAN_OTHERS, FEWER_THAN_TEXT
 
 _MANY = 0.5  # Share of empty replies that is reported without any other sign
@@ -16,6 +16,7 @@ EMPTY = "empty"
 IN_THOUGHT = "empty beside a thought"
 HERE = "empty of a model on this machine"
 IN_TOOLS = "empty beside a tool call"
+UNDER = "empty beside texts under "  # The keys of their messages follow
 FILTERED = "filtered"
 ALL = "replies"
 
@@ -48,6 +49,9 @@ def count_replies(replies: Iterable[Reply]) -> Counter[str]:
         counts[EMPTY] += 1
         counts[HERE] += PROCESSOR_KEY in recorded.model
         counts[IN_TOOLS] += bool(recorded.call.get("tool_calls"))
+        under = recorded.call.get(TEXTS_UNDER)
+        if isinstance(under, list):
+            counts[UNDER + ", ".join(map(str, under))] += 1
         counts[IN_THOUGHT] += bool(recorded.thought.strip())
     return +counts
 
@@ -86,6 +90,14 @@ def _notes(counts: Mapping[str, float]) -> Iterator[str]:
             "(vLLM: without --enable-auto-tool-choice), and ask again with another --work-dir"
         )
     told = counts.get(IN_THOUGHT, 0) + counts.get(IN_TOOLS, 0)
+    for what in sorted(counts):
+        if what.startswith(UNDER):
+            told += counts[what]
+            yield (
+                f"{_share(counts, what)} empty, but the message has texts under: "
+                f"{what.removeprefix(UNDER)}. They are not read, as their meaning is not known: "
+                "look at the server's settings"
+            )
     if not counts.get(HERE) and empty >= _MANY * of and empty > told:
         yield (
             f"{_share(counts, EMPTY)} empty, and nothing says why: look at the server's log, if a "

@@ -24,7 +24,7 @@ from vlmeval_findit.models import (
 )
 from vlmeval_findit.models import reply_of_content as of_google
 from vlmeval_findit.models import reply_of_messages as of_anthropic
-from vlmeval_findit.protocol import StopReason
+from vlmeval_findit.protocol import StopReason, stored_reply
 
 BOX = '[{"bbox": [100, 100, 500, 500]}]'
 ANSWERS = (CallVerdict.ANSWER, CallVerdict.CUT, CallVerdict.REFUSED)
@@ -582,3 +582,52 @@ def test_every_response_has_one_verdict(
         if is_answer:
             assert status in (200, 201, 204)
             assert not says_it_failed(body)
+
+
+# --- thoughts -------------------------------------------------------------------------------------
+
+THOUGHT = "I think of [1, 2, 3, 4]"
+IN_DETAILS = [{"type": "reasoning.text", "text": "I think of "}, {"summary": "[1, 2, 3, 4]"}]
+THOUGHTS = {
+    "servers": {"reasoning_content": THOUGHT},
+    "OpenRouter": {"reasoning": THOUGHT},
+    "OpenRouter's details": {"reasoning_details": [{"type": "reasoning.text", "text": THOUGHT}]},
+    "a summary": {"reasoning_details": [{"type": "reasoning.summary", "summary": THOUGHT}]},
+    "several details": {"reasoning_details": [{"type": "reasoning.encrypted"}, *IN_DETAILS]},
+    "details beside nothing": {"reasoning": None, "reasoning_details": IN_DETAILS},
+    "Ollama": {"thinking": THOUGHT},
+    "LiteLLM": {"thinking_blocks": [{"type": "thinking", "thinking": THOUGHT, "signature": "x"}]},
+    "an object": {"reasoning": {"content": THOUGHT}},
+    "a list of texts": {"reasoning_content": ["I think of ", "[1, 2, 3, 4]"]},
+    "both": {"reasoning": THOUGHT, "reasoning_details": IN_DETAILS},
+    "Anthropic": {"content": [{"type": "thinking", "thinking": THOUGHT}]},
+}
+
+
+@pytest.mark.parametrize("place", THOUGHTS)
+@pytest.mark.parametrize("finish", ["stop", "length"])
+def test_thoughts_are_read_wherever_they_are(place: str, finish: str) -> None:
+    message = {"content": None, **THOUGHTS[place]}
+    completion = answer_in(judged({"choices": [{"finish_reason": finish, "message": message}]}))
+    assert (completion.text, completion.record.thought) == ("", THOUGHT)
+    assert completion.record.ends_in_thought is (finish == "length")
+    assert "texts_under" not in completion.more
+    stored = stored_reply({"role": "assistant", **message})
+    assert (stored.text, stored.thought) == ("", THOUGHT), "of a prediction file"
+
+
+@pytest.mark.parametrize(
+    ("message", "named"),
+    [
+        ({"content": "", "answer": THOUGHT}, ["answer"]),
+        ({"content": None, "output": {"parts": [{"value": THOUGHT}]}}, ["output"]),
+        ({"content": "[5]", "answer": THOUGHT}, None),
+        ({"content": "", "reasoning": THOUGHT, "answer": THOUGHT}, None),
+        ({"content": "", "id": "msg_1", "name": "a b", "service": "x-1", "n": 3}, None),
+    ],
+)
+def test_words_that_nobody_reads_are_named(
+    message: dict[str, Any], named: list[str] | None
+) -> None:
+    body = {"choices": [{"finish_reason": "stop", "message": message}]}
+    assert answer_in(judged(body)).more.get("texts_under") == named

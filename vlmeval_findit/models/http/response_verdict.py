@@ -18,12 +18,14 @@ from ...core import (
     replace_surrogates,
 )
 from ...protocol import (
+    TEXTS_UNDER,
     USUAL_THOUGHTS,
     NotAReplyError,
     ReplyRecord,
     ThoughtRule,
     answer_in,
     split_thought,
+    texts_elsewhere,
     tool_calls_in,
 )
 from .call_errors import CallError
@@ -42,6 +44,7 @@ from .spending import usage_of
 WEB_PAGE = "the reply is a web page, and not JSON"
 
 _NAME = 200  # characters stored of a name or id
+_MOST_NAMED = 5
 
 
 class CallVerdict(Enum):
@@ -163,6 +166,8 @@ def _judged(reply: Mapping[str, Any], logprobs: bool, rule: ThoughtRule) -> Judg
         if finish.stated:
             why += f" ({finish.stated!r})"
         return _failed(failed_reply(why, reply, transient=True))
+    if not (text.strip() or thought):
+        more |= _texts_under(message)
     completion = _completion(reply, choice, finish, text, thought, logprobs, rule)
     return _answered(replace(completion, more=more), message, finish)
 
@@ -231,6 +236,12 @@ def _besides_text(message: Mapping[str, Any], finish: _Finish, text: str) -> dic
     if finish.kind == FILTERED and finish.stated != finish.kind:
         more["finish_reason"] = finish.stated
     return more
+
+
+def _texts_under(message: Mapping[str, Any]) -> dict[str, Any]:
+    """Return where an empty message has words that are not read, for the record of the call."""
+    keys = texts_elsewhere(message)[:_MOST_NAMED]
+    return {TEXTS_UNDER: [quoted_line(key, _NAME) for key in keys]} if keys else {}
 
 
 def _answered_by(reply: Mapping[str, Any]) -> dict[str, str]:

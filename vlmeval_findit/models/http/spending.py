@@ -19,6 +19,7 @@ from threading import Lock
 from typing import Any, NoReturn
 
 from ...core import count_of, object_or_empty, objects_of
+from ...protocol import thought_in
 from ..prices import TokenPrices
 from ..tiers import StatedTier, Surcharge, surcharge, tiers_in
 from .stated_costs import RESPONSE_HEADERS, TIER_HEADER, stated_cost, unread_cost
@@ -145,14 +146,14 @@ def usage_of(reply: Mapping[str, Any]) -> Usage:
 
 _OLLAMA = ("prompt_eval_count", "eval_count")  # beside the message
 
-_WORDS = ("content", "reasoning", "reasoning_content", "refusal", "tool_calls", "function_call")
+_WORDS = ("content", "refusal", "tool_calls", "function_call")
 
 
 def _wrote(reply: Mapping[str, Any]) -> bool:
     messages = [
         object_or_empty(choice.get("message")) for choice in objects_of(reply.get("choices"))
     ]
-    return any(message.get(key) for message in messages for key in _WORDS)
+    return any(thought_in(each) or any(map(each.get, _WORDS)) for each in messages)
 
 
 def token_counts(usage: Mapping[str, Any]) -> dict[str, int]:
