@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -223,7 +224,7 @@ def test_one_damaged_byte_costs_at_most_two_calls(at: int, change: int) -> None:
                 assert answer["reply"] == f"{name} says"
 
 
-@pytest.mark.parametrize("damage", [with_bom, with_flipped_bit, without_block])
+@pytest.mark.parametrize("damage", [with_flipped_bit, without_block])
 def test_a_journal_of_one_damaged_call_is_one(damage: Any, path: Path) -> None:
     path.write_bytes(damage(encode_record(record("a", "x" * 1000))))
     with Journal(path) as journal:
@@ -234,3 +235,68 @@ def test_a_long_line_before_the_first_record_is_no_end(path: Path) -> None:
     path.write_bytes(b"x" * (3 << 20) + b"\n" + LINES[0])
     with JournalView(path) as journal:
         assert key(NAMES[0]) in journal
+
+
+# --- a copy by another program --------------------------------------------------------------------
+
+MANY = [encode_record(record(name, f"{name} says")) for name in "abcdefgh"]
+WHOLE = {
+    "line ends of Windows": b"".join(line.replace(b"\n", b"\r\n") for line in MANY),
+    "line ends doubled": b"".join(line.replace(b"\n", b"\r\r\n") for line in MANY),
+    "blanks at the ends": b"".join(line.replace(b"\n", b" \t \n") for line in MANY),
+    "blanks at the beginnings": b"".join(b"    " + line for line in MANY),
+    "empty lines": b"\n".join(MANY) + b"\n \n\r\n",
+    "a mark of UTF-8": b"\xef\xbb\xbf" + b"".join(MANY),
+    "no last line end": b"".join(MANY).rstrip(),
+    "a mark, and line ends of Windows": with_bom(b"".join(MANY).replace(b"\n", b"\r\n")),
+}
+
+
+@pytest.mark.parametrize("copy", WHOLE)
+def test_white_space_around_records_is_no_damage(
+    copy: str, path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    path.write_bytes(WHOLE[copy])
+    with Journal(path) as journal:
+        for name in "abcdefgh":
+            answer = journal.get(key(name))
+            assert answer is not None
+            assert answer["reply"] == f"{name} says"
+        journal.append([record("i", "is new")])
+    assert not caplog.records
+    with JournalView(path) as journal:
+        assert all(key(name) in journal for name in "abcdefghi")
+    assert len(list(JournalTail(path).records())) == 9
+
+
+def dumped(**how: Any) -> bytes:
+    return b"".join(json.dumps(json.loads(line), **how).encode() + b"\n" for line in MANY)
+
+
+REWRITTEN = {
+    "sorted keys": dumped(sort_keys=True),
+    "no blanks": dumped(separators=(",", ":")),
+    "other numbers": b"".join(line.replace(b"says", b"said") for line in MANY),
+    "line ends of old": b"".join(MANY).replace(b"says", b"s").replace(b", ", b","),
+    "half of it": b"".join([*MANY[:3], *(line.replace(b"says", b"said") for line in MANY[3:])]),
+}
+
+
+@pytest.mark.parametrize("copy", REWRITTEN)
+def test_a_journal_that_was_written_again_is_refused(copy: str, path: Path) -> None:
+    """All its calls would be asked, and paid, once more; the user may have a good copy."""
+    path.write_bytes(REWRITTEN[copy])
+    for opened in (Journal, JournalView):
+        with pytest.raises(JournalError, match=r"not a journal|of its . lines are damaged") as got:
+            opened(path)
+        assert "--journal FILE" in str(got.value)
+    assert path.read_bytes() == REWRITTEN[copy]
+    with pytest.raises(JournalError):  # the lock is free
+        Journal(path)
+
+
+def test_few_damaged_lines_of_many_are_asked_again(path: Path) -> None:
+    spoilt = [line.replace(b"says", b"said") for line in MANY[:4]]
+    path.write_bytes(b"".join([*spoilt, *MANY[4:]]))
+    with Journal(path) as journal:
+        assert [key(name) in journal for name in "abcdefgh"] == [False] * 4 + [True] * 4

@@ -128,6 +128,7 @@ def command(
     rows: list[Mapping[str, Any]] = []
     notes: list[str] = []
     facts: list[RunFacts] = []
+    unscored: list[str] = []
     refused: list[ValueError | OSError] = []
     for path in paths:
         try:
@@ -151,6 +152,7 @@ def command(
         rows += _rows(run, written)
         notes += _notes(run)
         facts.append(facts_of_score(run, file))
+        unscored += _unscored(run, path)
         if run.reviews is not None:
             notes.append(f"the score without reviews is unchanged; with them: {written.score}")
         elif written.mark:
@@ -166,8 +168,10 @@ def command(
         print_note("\n".join([f"error: not scored: {first}", *_new(lines, printed)]))
     if more := len(refused[_MOST_REFUSED:]):
         print_note(f"error: not scored: {more:,} more files")
+    for line in unscored[:_MOST_REFUSED]:
+        print_note(f"error: {line}")
     if not refused:
-        return 0
+        return EXIT_SOME_FAILED if unscored else 0
     return EXIT_SOME_FAILED if rows else EXIT_REFUSED
 
 
@@ -209,6 +213,19 @@ def _rows(run: RunScore, written: RunFiles) -> Iterator[Mapping[str, Any]]:
     with open_text(without_reviews.score) as lines:
         yield from csv.DictReader(lines)
     yield {**score_row(run), **run.metric_values, "column": run.reviews.column}
+
+
+def _unscored(run: RunScore, path: Path) -> Iterator[str]:
+    """Say of a file with few answers, or none, that its values say nothing of a model."""
+    rows = len(run.rows)
+    answered = rows - run.failed
+    if not rows:
+        yield f"{path}: it has no rows, so its values are of nothing"
+    elif answered < rows / 2:
+        yield (
+            f"{path}: {answered:,} of its {rows:,} rows have a reply; the others are failed calls: "
+            "run its command again to ask them again"
+        )
 
 
 def _notes(run: RunScore) -> Iterator[str]:

@@ -145,6 +145,14 @@ from .plugin_rows import (
     PluginTable as PluginTable,
 )
 
+from .unpacking import (
+    UnpackedSizeError as UnpackedSizeError,
+    most_unpacked as most_unpacked,
+    check_unpacked as check_unpacked,
+    check_sheets as check_sheets,
+    gunzip as gunzip,
+)
+
 from .redaction import (
     HIDDEN as HIDDEN,
     remember_secrets as remember_secrets,

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-import gzip
 import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ..core import TextError, parse_json, quoted_value, read_bytes
+from ..core import (
+    TextError,
+    UnpackedSizeError,
+    gunzip,
+    parse_json,
+    quoted_value,
+    read_bytes,
+)
 from ..storage import PredictionError
 
 _GZIP = b"\x1f\x8b"
@@ -76,7 +82,9 @@ def _text(path: Path) -> str:
     data = read_bytes(path)
     if data.startswith(_GZIP):
         try:
-            data = gzip.decompress(data)
+            data = gunzip(data)
+        except UnpackedSizeError as error:
+            raise PredictionError(f"{path}: {error}") from None
         except (OSError, EOFError, zlib.error) as error:
             raise PredictionError(f"{path}: damaged gzip file: {error}") from None
     try:

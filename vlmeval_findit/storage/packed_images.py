@@ -13,7 +13,14 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from ..core import open_text, sha256_of, suggestion, write_once
+from ..core import (
+    UnpackedSizeError,
+    check_unpacked,
+    open_text,
+    sha256_of,
+    suggestion,
+    write_once,
+)
 from .image_files import read_image_header
 from .table_files import TableError
 
@@ -65,6 +72,7 @@ def parquet_rows(
 
     try:
         with parquet.ParquetFile(path) as file:
+            _check_sizes(path, file.metadata)
             there = file.schema_arrow.names
             _check_columns(path, there, needed, error)
             read = None if columns is None else [name for name in columns if name in there]
@@ -72,8 +80,17 @@ def parquet_rows(
             rows = chain.from_iterable(batch.to_pylist() for batch in batches)
             for number, cells in enumerate(rows):
                 yield f"{path}, row {number}", cells
+    except UnpackedSizeError as problem:
+        raise error(f"{path}: {problem}") from None
     except (pa.ArrowException, OSError) as problem:
         raise error(f"{path}: not a Parquet file: {problem}") from None
+
+
+def _check_sizes(path: Path, metadata: Any) -> None:
+    """Raise UnpackedSizeError for a file whose pages unpack to more than a table has."""
+    groups = map(metadata.row_group, range(metadata.num_row_groups))
+    stated = sum(group.total_byte_size for group in groups)
+    check_unpacked(stated, path.stat().st_size, "no table of annotations")
 
 
 def _check_columns(

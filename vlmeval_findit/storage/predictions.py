@@ -21,7 +21,9 @@ from typing import Any, NamedTuple, TextIO
 
 from ..core import (
     TextError,
+    UnpackedSizeError,
     atomic_write,
+    check_sheets,
     open_regular,
     open_text,
     parse_json,
@@ -233,20 +235,36 @@ def _opened(path: Path) -> Iterator[TextIO]:
         raise PredictionError(error.message_for(path)) from None
 
 
-def _xlsx_rows(path: Path) -> list[Mapping[str, Any]]:
+def _xlsx_rows(path: Path) -> Iterator[Mapping[str, Any]]:
+    header: list[str] | None = None
+    for cells in _xlsx_cells(path):
+        if header is None:
+            header = _header(path, cells)
+            continue
+        # Rows may lack their last empty cells, and sheets may end with empty rows.
+        row = dict(zip_longest(header, cells[: len(header)]))
+        if any(value is not None for value in row.values()):
+            yield row
+    if header is None:
+        _header(path, [])
+
+
+def _xlsx_cells(path: Path) -> Iterator[Sequence[Any]]:
+    """Yield the cells of the first sheet, a row at a time."""
     from openpyxl import load_workbook
 
     with open_regular(path) as f:
         try:
+            check_sheets(f)
             # Not data_only: a reply that begins with "=" may be a formula without a value.
-            book = load_workbook(f, read_only=True)
-            lines = list(book.worksheets[0].iter_rows(values_only=True))
+            sheet = load_workbook(f, read_only=True).worksheets[0]
+            # What a sheet says of its size is a hint: programs that add rows leave it as it was.
+            sheet.reset_dimensions()
+            yield from sheet.iter_rows(values_only=True)
+        except UnpackedSizeError as error:
+            raise PredictionError(f"{path}: {error}") from None
         except Exception as error:  # zip, XML and openpyxl raise anything
             raise PredictionError(f"{path}: not a readable xlsx sheet: {error}") from None
-    header = _header(path, (lines or [()])[0])
-    # Rows may lack their last empty cells, and sheets may end with empty rows.
-    rows = [dict(zip_longest(header, cells[: len(header)])) for cells in lines[1:]]
-    return [row for row in rows if any(value is not None for value in row.values())]
 
 
 def _header(path: Path, names: Iterable[Any]) -> list[str]:

@@ -33,8 +33,11 @@ _HEAD = re.compile(
     rb'\{"(?:event": \{|key": "([0-9a-f]{64})", "error": (null, "logprobs": (true|false), )?)'
 )
 _CHECKSUM = b', "crc32": "'
-_TAIL = re.compile(rb', "crc32": "[0-9a-f]{8}"\}\n?\Z')
+_TAIL = re.compile(rb', "crc32": "[0-9a-f]{8}"\}\s*\Z')
+# Around a record, as editors and copying leave it: JSON allows it, and a mark of UTF-8 begins files
+_AROUND = b"\xef\xbb\xbf \t\r\n"
 _LONGEST_TAIL = 32
+_MANY_DAMAGED = 3  # Lines: a kill or a bad block tears one or two
 _SEARCHED_AT_A_TIME = 1 << 20
 _SEARCHED = 256 << 20  # Bytes of a file in which a record must be, so that it is a journal
 _MADE_BY = b', "made_by": {'
@@ -59,7 +62,7 @@ def encode_record(record: Record) -> bytes:
 
 
 def decode_record(line: bytes) -> dict[str, Any] | None:
-    """Return the record or event of a line; None if it is damaged."""
+    """Return the record or event of a line; None if it is damaged or has none."""
     body = _body(line)
     return None if body is None else json.loads(body + b"}")
 
@@ -77,8 +80,8 @@ def key_and_state(line: bytes) -> tuple[str, RecordState] | None:
 
 
 def _body(line: bytes) -> bytes | None:
-    body, _, checksum = line.rpartition(_CHECKSUM)
-    return body if checksum.rstrip(b"\n") == b'%08x"}' % zlib.crc32(body) else None
+    body, _, checksum = line.strip(_AROUND).rpartition(_CHECKSUM)
+    return body if checksum == b'%08x"}' % zlib.crc32(body) else None
 
 
 def is_journal(f: BinaryIO) -> bool:
@@ -86,7 +89,8 @@ def is_journal(f: BinaryIO) -> bool:
 
     An empty file, and one that is only the beginning of a record, are journals, too.
     """
-    head = f.readline(200)
+    f.seek(0)
+    head = f.readline(200).lstrip(_AROUND)
     if len(head) < 100 and not head.endswith(b"\n"):
         whole = b'{"key": "' + b"0" * 64 + b'", "error": '
         zeros = head[:9] + re.sub(rb"[0-9a-f]", b"0", head[9:73]) + head[73:]
@@ -96,7 +100,8 @@ def is_journal(f: BinaryIO) -> bool:
     before = b""
     while f.tell() < _SEARCHED and (part := f.readline(_SEARCHED_AT_A_TIME)):
         # A line may be longer than what is read at a time, and its checksum in two parts.
-        if (begins_line and _HEAD.match(part)) or _TAIL.search(before[-_LONGEST_TAIL:] + part):
+        is_head = begins_line and _HEAD.match(part.lstrip(_AROUND))
+        if is_head or _TAIL.search(before[-_LONGEST_TAIL:] + part):
             return True
         begins_line = part.endswith(b"\n")
         before = part
@@ -131,7 +136,15 @@ class JournalView:
         self._places = CallPlaces()
         self._events: list[dict[str, Any]] = []
         self._end = 0
-        self._read()
+        damaged, lines = self._read()
+        if damaged >= _MANY_DAMAGED and damaged > lines / 2:
+            self._lines.close()
+            self._places.close()
+            raise JournalError(
+                f"{path}: {damaged:,} of its {lines:,} lines are damaged, as if another program "
+                "had written it again, and their calls would be asked, and paid, once more. Put a "
+                "good copy in its place, or name another journal: --journal FILE"
+            )
 
     def __enter__(self) -> Self:
         return self
@@ -218,13 +231,18 @@ class JournalView:
                 yield start, line
                 start += len(line)
 
-    def _read(self) -> None:
+    def _read(self) -> tuple[int, int]:
+        """Index what was added; return how many of its lines are damaged, and how many it has."""
         damaged = []
+        lines = 0
         for start, line in self._lines_from(self._end):
             head = key_and_state(line)
             if head is None and not line.endswith(b"\n"):
                 break  # torn
             self._end = start + len(line)
+            if not line.strip(_AROUND):
+                continue
+            lines += 1
             if head is None:
                 damaged.append(start)
                 continue
@@ -241,6 +259,7 @@ class JournalView:
             log.warning(
                 "%s: %d %s; the first is at byte %d", self.path, len(damaged), what, damaged[0]
             )
+        return len(damaged), lines
 
 
 def _space_in(text: bytes) -> Mapping[str, Any]:
