@@ -164,6 +164,7 @@ TYPED: dict[str, dict[str, list[str]]] = {
             "--trainer ms-swift", "--errors missed", "--right", "--formats none.yaml",
         ],
     },
+    "formats": {"formats": ["xywh", "--data Scenes_mini_multilabel"]},
     "models": {"models": ["Qwen3-VL"]},
     "plugins": {},
     "check": {
@@ -189,7 +190,7 @@ VALUE_REFUSED = {
     "run --max-usd": "the next call could pass the limit of $0.001",
     "run --base-url": "Connection refused at 127.0.0.1:1",
     "run nothing": "'nothing' belongs to no flag",
-    f"compare {GOOD}": "Missing argument 'B'",
+    f"compare {GOOD}": "B is missing",
     "export outputs": "Missing option '--to'",
     "run --provider": "the name of mine at openai is not known",
     "sweep --formats": "--formats none.yaml: the file does not exist",

@@ -2,28 +2,70 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
 from pathlib import Path
 
+import click
 import pytest
-from every_pair import every_pair
 
-from vlmeval_findit.cli import COMMANDS, main, other_words, run_command
-from vlmeval_findit.core import program
+from vlmeval_findit.benchmarks.findit import parse
+from vlmeval_findit.boxes import read
+from vlmeval_findit.cli import COMMANDS, ROOT, command_base, main, other_words
+from vlmeval_findit.core import (
+    MEANINGS,
+    NO_FLAG,
+    OTHER_COMMANDS,
+    RESULTS_VARIABLE,
+    package_folder,
+    program,
+    same_meaning,
+    synonyms,
+)
+
+
+def _command(name: str) -> click.Command:
+    command: click.Command = ROOT
+    context = click.Context(ROOT)
+    for word in name.split():
+        assert isinstance(command, click.Group)
+        found = command.get_command(context, word)
+        assert found is not None
+        command = found
+    return command
+
+
+FLAGS = {name: sorted(other_words.flags_of(_command(name))) for name in COMMANDS}
+KEYS_ONLY = {"settings", "threads", "max-new-tokens"}
+"""Names of ours that are keys in files, and no flags."""
+
+
+def test_every_name_of_ours_is_a_flag_or_a_key() -> None:
+    flags = {flag.removeprefix("--") for each in FLAGS.values() for flag in each}
+    for row in MEANINGS:
+        assert set(row.ours) <= flags | KEYS_ONLY, row
+        assert row.theirs
 
 
 def test_what_is_offered_exists() -> None:
-    flags = {flag for option in run_command.params for flag in option.opts} | {"--batch-size"}
-    for rows in other_words.COMMANDS.values():
+    for rows in OTHER_COMMANDS.values():
         for row in rows:
             words = row.partition(" (")[0]
-            assert any(words.startswith(name) for name in (*COMMANDS, "--version")), row
-    for flag in other_words.FLAGS.values():
-        assert flag.split()[0] in flags | {"--version"}
-    assert not set(other_words.COMMANDS) & set(COMMANDS)
-    assert not set(other_words.FLAGS) & flags
+            flags_of_all = ("--version", "--help")
+            assert any(words.startswith(name) for name in (*COMMANDS, *flags_of_all)), row
+    assert not set(OTHER_COMMANDS) & set(COMMANDS)
 
 
-@pytest.mark.parametrize("name", sorted(other_words.COMMANDS))
+def test_advice_names_what_exists() -> None:
+    flags = {flag for each in FLAGS.values() for flag in each}
+    for sentence in NO_FLAG.values():
+        for flag in re.findall("(?<![\\w'-])--[a-z-]+", sentence):
+            assert flag in flags, sentence
+        for command in re.findall(r"run_findit\.py ([a-z]+(?: list)?)", sentence):
+            assert command in COMMANDS, sentence
+
+
+@pytest.mark.parametrize("name", sorted(OTHER_COMMANDS))
 def test_a_word_of_another_program_names_our_command(
     name: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -31,16 +73,84 @@ def test_a_word_of_another_program_names_our_command(
     assert "Type: " in capsys.readouterr().err
 
 
-@every_pair(
-    "flag, form",
-    sorted(other_words.FLAGS),
-    ["{} x", "{}=x", "--data FindIt_Demo_xyxy_json {} x"],
-)
+@pytest.mark.parametrize("name", sorted(COMMANDS))
+def test_each_flag_of_others_leads_to_ours(
+    name: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Whichever command it is typed behind; the same sentence of both parsers."""
+    monkeypatch.chdir(tmp_path)
+    if name == "watch-checkpoints":
+        pytest.skip("passes flags on to run")
+    flags = FLAGS[name]
+    for row in MEANINGS:
+        typed = f"--{row.theirs[-1]}"
+        ours = same_meaning(typed, flags)
+        if ours is None or typed in flags:
+            continue
+        assert main([*name.split(), typed, "x"]) == 2
+        said = capsys.readouterr().err
+        assert f"unknown flag {typed!r}: it is {' '.join(filter(None, ours))} here" in said
+        assert ours[0] in flags
+
+
+@pytest.mark.parametrize("flag", sorted(NO_FLAG))
+def test_what_no_flag_does_is_answered(flag: str) -> None:
+    for name, flags in FLAGS.items():
+        if f"--{flag}" in flags or same_meaning(flag, flags):
+            continue
+        said = other_words.unknown_flag(f"--{flag}", flags, f"findit {name}")
+        assert f"unknown flag '--{flag}': " in said
+        assert "did you mean" not in said
+
+
+@pytest.mark.parametrize("form", ["{} x", "{}=x", "--data FindIt_Demo_xyxy_json {} x"])
+@pytest.mark.parametrize("flag", ["-m", "-t", "--tasks", "--model_args", "--api_key", "--resume"])
 def test_a_flag_of_another_program_comes_before_what_is_missing(
     flag: str, form: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["run", *form.format(flag).split()]) == 2
-    assert f"unknown flag {flag!r}: it is " in capsys.readouterr().err
+    assert f"unknown flag {flag!r}: " in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", sorted(COMMANDS))
+def test_letters_lead_to_no_flag_that_accepts_more(name: str) -> None:
+    for flag in FLAGS[name]:
+        word = flag.removeprefix("--")
+        for typed in [word[:-1], f"{word}s", f"{word[0]}{word}", word[::-1]]:
+            said = other_words.unknown_flag(f"--{typed}", FLAGS[name], "findit")
+            near = said.partition("did you mean ")[2].removesuffix("?")
+            assert near not in other_words.NEVER_GUESSED, typed
+
+
+@pytest.mark.parametrize("flag", sorted(other_words.NEVER_GUESSED))
+def test_flags_that_accept_more_exist(flag: str) -> None:
+    assert any(flag in flags for flags in FLAGS.values())
+
+
+@pytest.mark.parametrize("typed", ["--precession", "--formatting", "--maximal", "--worker"])
+def test_letters_alone_decide_only_where_few_differ(typed: str) -> None:
+    said = other_words.unknown_flag(typed, FLAGS["run"], "findit run")
+    assert said == f"unknown flag {typed!r}. Type: findit run --help"
+
+
+def test_a_misspelt_flag_needs_no_vlmevalkit(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("vlmeval_findit.cli.run.package_folder", lambda: None)
+    assert main(["run", "--data", "FindIt_Demo_xyxy_json", "--limt", "5"]) == 2
+    assert "did you mean --limit?" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("run --model FindIt_Demo_xyxy_json --data FullImage", "that is a dataset"),
+        ("run --model FindIt-Nano --data FullImage", "that is a model"),
+    ],
+)
+def test_exchanged_names_are_told(line: str, said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(line.split()) == 2
+    assert said in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -80,7 +190,64 @@ def test_a_flag_of_vlmevalkit_is_never_refused(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whatever its next version calls its flags."""
-    pytest.importorskip("vlmeval")
-    monkeypatch.setitem(other_words.FLAGS, "--retry", "--model")
+    if package_folder() is None:
+        pytest.skip("VLMEvalKit is not installed")
+    monkeypatch.setattr(
+        synonyms, "_by_typed_name", lambda: {"retry": [synonyms.Meaning(["model"], ["retry"])]}
+    )
     assert main(["run", "--retry", "3", "--model", "FindIt-Nano"]) == 2
     assert capsys.readouterr().err.startswith("error: --model without --data")
+
+
+def _written() -> Iterator[tuple[str, str]]:
+    for name in COMMANDS:
+        for option in _command(name).params:
+            if isinstance(option.type, type(command_base.WRITTEN)):
+                yield name, option.opts[0]
+
+
+@pytest.mark.parametrize(("name", "flag"), [*_written()])
+def test_what_cannot_be_written_is_refused_first(
+    name: str, flag: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    (tmp_path / "file").touch()
+    assert main([*name.split(), flag, str(tmp_path / "file" / "below")]) == 2
+    assert capsys.readouterr().err.startswith(f"error: {flag} {tmp_path}/file/below: ")
+
+
+@pytest.mark.parametrize("name", ["report", "leaderboard", "errors", "audit", "coords"])
+def test_without_a_run_the_folder_of_results_is_taken(
+    name: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv(RESULTS_VARIABLE, raising=False)
+    assert main([name]) == 2
+    assert "there is no outputs here" in capsys.readouterr().err
+    (tmp_path / "outputs").mkdir()
+    assert main([name]) == 2
+    said = capsys.readouterr().err
+    assert "no run is named: all of outputs" in said
+    assert "error: outputs: no " in said
+
+
+@pytest.mark.parametrize("name", ["score", "export --to coco"])
+def test_commands_that_change_runs_want_them_named(
+    name: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "outputs").mkdir()
+    assert main(name.split()) == 2
+    assert "Missing argument 'RUN...'" in capsys.readouterr().err
+
+
+def test_every_format_is_listed_as_its_name_is_read(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["formats"]) == 0
+    out = capsys.readouterr().out
+    rows = [line.split(maxsplit=1) for line in out.splitlines() if line.startswith("  ")]
+    assert len(rows) == 97
+    assert "97 formats of Scenes_mini" in out
+    for name, shown in rows:
+        variant = parse(f"FindIt_Scenes_mini_{name}")
+        if variant.representation != "unconstrained":
+            answer = read(shown, variant.reply)
+            assert (answer.boxes, answer.reason) == (((4, 6, 20, 18),), None), name

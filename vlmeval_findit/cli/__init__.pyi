@@ -8,10 +8,6 @@ from .main_command import (
     main as main,
 )
 
-from .run import (
-    run_command as run_command,
-)
-
 from .sweep import (
     sweep_command as sweep_command,
     run_and_print as run_and_print,

@@ -35,11 +35,12 @@ from ..scoring import PluginMissingError, RowData, load_runs
 from ..storage import read_reviews
 from .command_base import (
     FILE,
+    WRITTEN_FILE,
     Command,
     complete_datasets,
     json_option,
     option,
-    runs_argument,
+    results_argument,
     say,
 )
 from .printing import print_folded, print_lines, print_table, write_json
@@ -57,7 +58,7 @@ _TOO_FEW = "it says nothing about more than half of the rows"
         "python run_findit.py audit outputs --data RefCOCO --review review.html",
     ],
 )
-@runs_argument
+@results_argument
 @option(
     "--data",
     "NAME",
@@ -74,7 +75,7 @@ _TOO_FEW = "it says nothing about more than half of the rows"
     "--review",
     "FILE.html",
     "Write a page on which a person judges the listed rows, blind, and random ones.",
-    type=FILE,
+    type=WRITTEN_FILE,
 )
 @option(
     "--reviews",

@@ -19,7 +19,7 @@ from ..analysis import (
     write_consensus,
 )
 from ..coords import NotBoxesError
-from ..core import EXIT_SOME_FAILED, printable
+from ..core import EXIT_SOME_FAILED, counted, first_few, printable
 from ..leaderboard import (
     calibration_table,
     explain_tables,
@@ -36,7 +36,7 @@ from .command_base import (
     data_name_option,
     force_option,
     json_option,
-    runs_argument,
+    results_argument,
     say,
     space_option,
 )
@@ -44,7 +44,7 @@ from .printing import print_folded, print_lines, print_table, write_json
 
 
 @click.command(cls=Command, examples=["python run_findit.py calibration outputs"])
-@runs_argument
+@results_argument
 @data_name_option
 @space_option
 @force_option
@@ -66,6 +66,7 @@ def command(
     check_stated(settings)
     results: list[CalibrationResult] = []
     paths = prediction_files(runs)
+    without: list[Path] = []
     for path in paths:
         try:
             run, *others = (
@@ -82,7 +83,7 @@ def command(
         except NoConfidenceError:
             if len(paths) == 1:
                 raise
-            say(f"{path}: left out: not asked with --logprobs or --samples", file=sys.stderr)
+            without.append(path)
             continue
         results.append(result)
         say(f"{printable(result.model)} on {result.dataset}")
@@ -91,6 +92,9 @@ def command(
             say()
             print_table(table, "--json FILE")
         say()
+    if without:
+        what = f"{counted(len(without), 'run')} left out: not asked with --logprobs or --samples"
+        say(f"{what} ({first_few([*map(str, without)])})", file=sys.stderr)
     if not results:
         if json_file is not None:
             say(f"{json_file} is not written: no run is left", file=sys.stderr)
@@ -102,7 +106,7 @@ def command(
 
 
 @click.command(cls=Command, examples=["python run_findit.py samples outputs/FindIt-Nano"])
-@runs_argument
+@results_argument
 def samples(runs: tuple[Path, ...]) -> int:
     """Print the scores of several replies to each query (--samples) together; no model is needed.
 

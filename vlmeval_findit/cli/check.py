@@ -21,7 +21,7 @@ from ..report import drawn_values
 from ..scoring import plugin_tables
 from . import plugin_checks
 from .access import without_effect
-from .command_base import PATH, Command, complete_datasets, option, say
+from .command_base import PATH, WRITTEN, Command, complete_datasets, option, say
 from .model_options import prompt_options
 from .printing import print_text
 
@@ -51,7 +51,7 @@ _USED_BY = {
 )
 @option("--like", "NAME", "Known model that MODEL=CHECKPOINT is run like.")
 @click.option("--from", "from", type=PATH, metavar="DIR", help="The folder of a published set.")
-@option("--out", "DIR", "Write predictions, scores, a report there.", type=PATH)
+@option("--out", "DIR", "Write predictions, scores, a report there.", type=WRITTEN)
 @option("--encoder", "NAME", "What scores captions.")
 @prompt_options
 def command(

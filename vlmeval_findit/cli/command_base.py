@@ -15,7 +15,7 @@ from typing import Any, TextIO, TypeVar
 import click
 from click.shell_completion import CompletionItem
 
-from ..core import as_called, printable_lines
+from ..core import RESULTS_VARIABLE, as_called, printable_lines
 from ..data import BoxForm
 
 AnyCommand = TypeVar("AnyCommand", bound=Callable[..., Any] | click.Command)
@@ -197,6 +197,27 @@ PATH = click.Path(path_type=Path)
 FILE = click.Path(path_type=Path, dir_okay=False)
 """The type of files and folders, which need not exist."""
 
+
+class _Written(click.Path):
+    """A path that a command writes, refused before it has computed anything."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        from ..storage import is_writable
+
+        path = Path(os.fsdecode(super().convert(value, param, ctx)))
+        existing = next(each for each in (path, *path.absolute().parents) if each.exists())
+        named = param.opts[0] if param is not None else "FILE"
+        if existing != path and not existing.is_dir():
+            raise ValueError(f"{named} {path}: {existing} is not a folder")
+        if existing.is_dir() and not is_writable(existing):
+            raise ValueError(f"{named} {path}: {existing} cannot be written to. Name another")
+        return path
+
+
+WRITTEN = _Written(path_type=Path)
+WRITTEN_FILE = _Written(path_type=Path, dir_okay=False)
+"""The type of files and folders that are written."""
+
 Completion = Callable[[click.Context, click.Parameter, str], list[CompletionItem]]
 
 
@@ -227,10 +248,32 @@ complete_datasets = completion(_dataset_names)
 runs_argument = click.argument("runs", metavar="RUN...", nargs=-1, required=True, type=PATH)
 """Scored prediction files, or folders of them."""
 
+
+def _runs_or_results(
+    _: click.Context, __: click.Parameter, runs: tuple[Path, ...]
+) -> tuple[Path, ...]:
+    """Take the folder that ``run`` writes to, where no run is named."""
+    if runs:
+        return runs
+    folder = Path(os.environ.get(RESULTS_VARIABLE) or "outputs")
+    if not folder.is_dir():
+        raise ValueError(
+            f"name a run: a scored prediction file, or a folder of them; there is no {folder} "
+            "here, where runs are without --work-dir. Make some: run_findit.py demo"
+        )
+    print_note(f"no run is named: all of {folder}")
+    return (folder,)
+
+
+results_argument = click.argument(
+    "runs", metavar="[RUN...]", nargs=-1, type=PATH, callback=_runs_or_results
+)
+"""As :data:`runs_argument`, by default the folder of results: nothing in it is changed."""
+
 json_option = click.option(
     "--json",
     "json_file",
-    type=FILE,
+    type=WRITTEN_FILE,
     metavar="FILE",
     help="Also write the results to this file, as JSON.",
 )

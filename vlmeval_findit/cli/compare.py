@@ -36,10 +36,18 @@ from ..leaderboard import (
     to_json,
 )
 from ..protocol import Reviews
-from ..scoring import RowData, Run, errata_lines, errata_of, facts_of, load_runs
+from ..scoring import (
+    RowData,
+    Run,
+    errata_lines,
+    errata_of,
+    facts_of,
+    load_runs,
+    prediction_files,
+)
 from ..statistics import INTERVALS_LEGEND, BestOf, Difference, FamilyOfTests
 from ..storage import read_reviews
-from .command_base import PATH, Command, json_option, option, reviews_option, say
+from .command_base import PATH, WRITTEN, Command, json_option, option, reviews_option, say
 from .leaderboard import with_reviews
 from .printing import print_folded, print_table, write_json
 
@@ -53,12 +61,12 @@ _INDICES = 12
     cls=Command, examples=["python run_findit.py compare outputs/FindIt-Nano outputs/FullImage"]
 )
 @click.argument("left", metavar="A", type=PATH)
-@click.argument("right", metavar="B", type=PATH)
+@click.argument("right", metavar="B", type=PATH, required=False)
 @option(
     "--show",
     "[FILE]",
     f"Write a report of both ({_PAGE}) and open it, the queries that differ most first.",
-    type=PATH,
+    type=WRITTEN,
     is_flag=False,
     flag_value=_PAGE,
 )
@@ -66,7 +74,7 @@ _INDICES = 12
 @json_option
 def command(
     left: Path,
-    right: Path,
+    right: Path | None,
     show: Path | None,
     reviews: tuple[Path, ...],
     json_file: Path | None,
@@ -79,6 +87,8 @@ def command(
     calls, and are tested only where both answered the same queries. Costs follow, where both runs
     recorded them. With --reviews the differences by the reviewed labels follow.
     """
+    if right is None:
+        raise ValueError(_what_is_there(left))
     loaded = [_runs_of(path) for path in (left, right)]
     sides = [side.runs for side in loaded]
     pairs = list(pair_runs(*sides))
@@ -187,6 +197,18 @@ class _Side(NamedTuple):
     def most_formats(self) -> int:
         """The largest number of formats that one of them was named among."""
         return max(map(len, self.formats.values()))
+
+
+def _what_is_there(left: Path) -> str:
+    """Say that B is missing, and which runs could be compared."""
+    files = prediction_files([left])
+    folders = list(dict.fromkeys(path.parent for path in files))
+    sides = folders if len(folders) > 1 else files
+    if len(sides) < 2:
+        return f"B is missing: type the run to compare {left} with, behind it"
+    a, b, *others = sides
+    more = f" (and {len(others)} more)" if others else ""
+    return f"B is missing. In {left} there are {a} and {b}{more}: run_findit.py compare {a} {b}"
 
 
 def _runs_of(side: Path) -> _Side:

@@ -49,7 +49,7 @@ from .command_base import (
     force_option,
     json_option,
     option,
-    runs_argument,
+    results_argument,
     say,
 )
 from .printing import console, print_lines, print_table, write_json
@@ -62,7 +62,7 @@ OTHER_CONVENTION = 1
 
 
 @click.command(cls=Command, examples=["python run_findit.py coords outputs"])
-@runs_argument
+@results_argument
 @data_name_option
 @option("--space", "SPACE", "Compare with this space, whatever the run says.")
 @force_option

@@ -29,7 +29,15 @@ from ..core import counted
 from ..data import load_dataset
 from ..protocol import Answer, AnyDataset, Decision, Reviews, ReviewsError, rows_text
 from ..storage import read_review_file, table_hash, write_reviews
-from .command_base import FILE, PATH, Command, complete_datasets, json_option, option, say
+from .command_base import (
+    PATH,
+    WRITTEN_FILE,
+    Command,
+    complete_datasets,
+    json_option,
+    option,
+    say,
+)
 from .printing import print_columns, print_folded, print_lines, write_json
 
 
@@ -41,7 +49,7 @@ from .printing import print_columns, print_folded, print_lines, write_json
     ],
 )
 @click.argument("files", metavar="FILE...", nargs=-1, required=True, type=PATH)
-@option("--out", "FILE", "Write the reviews of all files to a new file.", type=FILE)
+@option("--out", "FILE", "Write the reviews of all files to a new file.", type=WRITTEN_FILE)
 @option(
     "--data",
     "NAME",

@@ -49,6 +49,7 @@ from ..storage import (
     image_folder,
     imported_contents,
     is_users_table,
+    is_writable,
     named_image_keys,
     replaced_images,
     replaced_note,
@@ -161,7 +162,7 @@ def check_prompts(variants: Iterable[DatasetVariant]) -> None:
 def check_folder(folder: Path) -> None:
     """Refuse a folder of results that cannot be written to."""
     existing = next(each for each in (folder, *folder.absolute().parents) if each.exists())
-    if not existing.is_dir() or not os.access(existing, os.W_OK):
+    if not existing.is_dir() or not is_writable(existing):
         why = "cannot be written to" if existing.is_dir() else "is not a folder"
         raise ValueError(f"--work-dir {folder}: {existing} {why}")
 

@@ -27,7 +27,7 @@ from ..leaderboard import (
 )
 from ..scoring import RowData, Run, load_runs, with_details
 from ..statistics import INTERVALS_LEGEND
-from .command_base import PATH, Command, json_option, option, runs_argument, say
+from .command_base import PATH, Command, json_option, option, results_argument, say
 from .printing import console, print_lines, print_table, write_json
 
 _LARGEST = 3
@@ -42,7 +42,7 @@ _LARGEST = 3
     ],
     sections={"Error types of boxes": lambda: [(each.value, each.meaning) for each in BoxError]},
 )
-@runs_argument
+@results_argument
 @option("--by", "SLICE", "Split by size, objects, label or a kind of slices.")
 @option("--against", "RUN", "A run of the same rows: print the paired difference.", type=PATH)
 @json_option

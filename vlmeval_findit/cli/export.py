@@ -14,7 +14,7 @@ import click
 from ..boxes import CONFIDENCE_DEFINITIONS, DEFAULT_CONFIDENCE
 from ..core import EXIT_SOME_FAILED, flag_name, missing_extra
 from ..export import TARGETS, TRAINERS, ExportError, exporter
-from .command_base import PATH, Command, Decorator, option, runs_argument, say
+from .command_base import PATH, WRITTEN, Command, Decorator, option, runs_argument, say
 
 if TYPE_CHECKING:
     from ..scoring import Run
@@ -43,7 +43,7 @@ _SERVERS = "; ".join(f"{name}: {row.server}" for name, row in TARGETS.items() if
     "--out",
     "DIR",
     f"Folder that is written [default: outputs/export/TARGET; {_SERVERS}].",
-    type=PATH,
+    type=WRITTEN,
 )
 @_flag(
     "confidence",

@@ -9,7 +9,7 @@ import click
 from ..core import as_called, atomic_write, counted
 from ..data import figures_template, published_figures, read_figures, sources_of
 from ..reproduction import OWN_PAPER
-from .command_base import FILE, Command, figures_option, option, say
+from .command_base import WRITTEN_FILE, Command, figures_option, option, say
 from .printing import print_folded
 
 
@@ -25,7 +25,7 @@ from .printing import print_folded
     "--template",
     "FILE",
     "Write a file for figures, with the conditions of both releases of FindIt's paper.",
-    type=FILE,
+    type=WRITTEN_FILE,
 )
 @figures_option
 def command(template: Path | None, figures_file: Path | None) -> int:

@@ -29,13 +29,13 @@ from ..protocol import Reviews
 from ..scoring import PluginMissingError, RowData, Run, load_runs, reviewed_runs
 from ..storage import read_reviews, scores_in_other_spaces, scores_with_reviews
 from .command_base import (
-    PATH,
+    WRITTEN,
     Command,
     figures_option,
     is_quiet,
     option,
+    results_argument,
     reviews_option,
-    runs_argument,
     say,
 )
 from .printing import first_lines, print_folded, print_lines, print_table
@@ -53,9 +53,9 @@ format_option = click.option(
 
 
 @click.command(cls=Command, examples=["python run_findit.py leaderboard outputs"])
-@runs_argument
+@results_argument
 @option(
-    "--out", "DIR", "Folder to write tables to.", type=PATH, default=Path("outputs/leaderboard")
+    "--out", "DIR", "Folder to write tables to.", type=WRITTEN, default=Path("outputs/leaderboard")
 )
 @format_option
 @reviews_option

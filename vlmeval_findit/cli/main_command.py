@@ -24,6 +24,7 @@ from ..core import (
     EXIT_LIMIT_REACHED,
     EXIT_REFUSED,
     EXIT_SOME_FAILED,
+    TYPING_ERROR,
     as_called,
     closest,
     install_command,
@@ -31,7 +32,6 @@ from ..core import (
     printable_logs,
     program,
     read_env_file,
-    suggestion,
 )
 from .command_base import (
     HELP,
@@ -43,7 +43,7 @@ from .command_base import (
     say_traceback,
     shared_options,
 )
-from .other_words import our_command, with_help_flag
+from .other_words import flags_of, our_command, unknown_flag, with_help_flag
 
 GROUPS = {
     "Ask models": {
@@ -81,7 +81,8 @@ GROUPS = {
         "report": ("report", "one page with plots and every answer on its image"),
         "export": ("export", "for COCO tools, the hub, FiftyOne, MLflow, W&B, trackio"),
     },
-    "Models and plug-ins": {
+    "Names and plug-ins": {
+        "formats": ("formats", "the formats: ways to write a box, each with an example"),
         "models": ("models", "the models: names, checkpoints, coordinate spaces, image bounds"),
         "plugins": ("check.plugins", "what plug-ins add, and what of it cannot be used"),
         "check": ("check", "try your benchmark, model, space … before its first run"),
@@ -157,7 +158,9 @@ class Commands(click.Group):
             return super().resolve_command(ctx, args)
         if instead := our_command(f"{self.prefix}{' '.join(args)}".split()):
             raise ValueError(f"unknown command {name!r}.{instead}")
-        raise ValueError(f"unknown command {name!r}{suggestion(name, COMMANDS)}")
+        near = closest(name, COMMANDS, TYPING_ERROR)
+        meant = f": did you mean {near}?" if near else f". Type: {program()} --help"
+        raise ValueError(f"unknown command {name!r}{meant}")
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         for heading, rows in GROUPS.items():
@@ -280,8 +283,7 @@ def _run(arguments: list[str]) -> int:
         say(error.format_message())
         return 0
     except click.UsageError as error:
-        where = f"{error.ctx.command_path if error.ctx else program()} --help"
-        print_note(f"error: {_usage_text(error)} Type: {where}")
+        print_note(f"error: {_usage_text(error)}")
         return EXIT_REFUSED
     except (KeyboardInterrupt, click.Abort):
         say("stopped", file=sys.stderr)
@@ -309,15 +311,20 @@ def _run(arguments: list[str]) -> int:
 
 
 def _usage_text(error: click.UsageError) -> str:
-    """Return Click's message; of a wrong word of a list also the nearest word."""
-    text = error.format_message()
+    """Return Click's message in one line, with what to type; flags of others lead to ours."""
+    context = error.ctx
+    called = context.command_path if context else program()
+    if context is not None and isinstance(error, click.NoSuchOption):
+        return unknown_flag(error.option_name, sorted(flags_of(context.command)), called)
+    text = " ".join(error.format_message().split())
     choices = getattr(getattr(error, "param", None), "type", None)
     typed = re.search(r"'([^']*)' is not one of", text)
     if typed and isinstance(choices, click.Choice):
         near = closest(typed[1], choices.choices)
         if near:
-            return f"{text} Did you mean {near}?"
-    return text
+            text = f"{text} Did you mean {near}?"
+    end = "" if text.endswith((".", "?")) else "."
+    return f"{text}{end} Type: {called} --help"
 
 
 def _print_commands() -> None:

@@ -9,8 +9,8 @@ import click
 
 from ..benchmarks import baselines
 from ..benchmarks.findit import parse
-from ..core import as_called
-from ..models import MODELS, ModelRow, find_model, known_model
+from ..core import as_called, suggestion
+from ..models import MODELS, ModelRow, find_model
 from ..protocol import DatasetVariant
 from .command_base import Command, complete_models, say
 from .printing import print_columns
@@ -30,6 +30,8 @@ def command(names: tuple[str, ...]) -> int:
     With NAME: checkpoints, coordinate spaces by kind of query, and how many pixels images may
     have. A part of names lists all that have it.
     """
+    if names == ("list",):  # As behind "data"
+        names = ()
     for name in names:
         _print_named(name)
     if not names:
@@ -45,7 +47,9 @@ def _print_named(name: str) -> None:
     if len(matches) > 1:
         _print_list(matches)
         return
-    row = matches[0] if matches else known_model(name, "NAME")
+    row = matches[0] if matches else find_model(name)
+    if row is None:
+        raise ValueError(f"unknown model {name!r}{suggestion(name, MODELS)}")
     say(_title(row))
     for what, value in _facts(row):
         say(f"  {what:<9}{value}")

@@ -1,123 +1,83 @@
-"""What people type who know other programs, and what it is called here."""
+"""What is answered to words, commands and flags that are not ours."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
-from ..core import as_called
+import click
 
-_RUN = "run (asks models, and scores)"
-_SCORE = "score (scores prediction files)"
-_LIST = "data list (the datasets)"
-_GET = "data get (gets a published dataset)"
-_REPORT = "report (one page with plots and every answer)"
-_ERRORS = "errors (which error types cost a run its points)"
+from ..core import NO_FLAG, OTHER_COMMANDS, TYPING_ERROR, as_called, closest, same_meaning
 
-COMMANDS: dict[str, Sequence[str]] = {
-    "ask": [_RUN],
-    "bench": [_RUN],
-    "benchmark": [_RUN],
-    "eval": [_RUN, _SCORE],
-    "evaluate": [_RUN, _SCORE],
-    "test": [_RUN, "check (tries a benchmark or a model of yours)"],
-    "val": [_RUN],
-    "predict": ["run --mode infer (asks models, scores nothing)"],
-    "infer": ["run --mode infer (asks models, scores nothing)"],
-    "inference": ["run --mode infer (asks models, scores nothing)"],
-    "list": [_LIST, "models (the models)"],
-    "ls": [_LIST, "models (the models)"],
-    "list datasets": [_LIST],
-    "list models": ["models (the models)"],
-    "list tasks": [_LIST],
-    "dataset": [_LIST, _GET],
-    "datasets": [_LIST, _GET],
-    "tasks": [_LIST],
-    "download": [_GET],
-    "fetch": [_GET],
-    "prepare": [_GET],
-    "import": ["data import (makes a dataset of your files)"],
-    "convert": ["data import (makes a dataset of your files)"],
-    "show": ["data show (prints what a query asks)", _REPORT],
-    "view": [_REPORT],
-    "visualize": [_REPORT],
-    "visualise": [_REPORT],
-    "plot": [_REPORT],
-    "analyze": [_ERRORS, _REPORT],
-    "analyse": [_ERRORS, _REPORT],
-    "board": ["leaderboard (models x datasets)"],
-    "rank": ["leaderboard (models x datasets)"],
-    "summarize": ["leaderboard (models x datasets)"],
-    "results": ["leaderboard (models x datasets)", _REPORT],
-    "review": ["audit --review review.html (a page on which a person judges doubtful labels)"],
-    "diff": ["compare (how two runs differ)"],
-    "replicate": ["reproduce (whether a setup gives a model's published number)"],
-    "verify": ["reproduce (whether a setup gives a model's published number)"],
-    "push": ["export --to hub"],
-    "upload": ["export --to hub"],
-    "train": ["watch-checkpoints (evaluates the checkpoints of a training)"],
-    "version": ["--version"],
-}
-"""Commands of other programs -> ours."""
-
-FLAGS = {
-    "-m": "--model",
-    "--models": "--model",
-    "--model-name": "--model",
-    "--model_name": "--model",
-    "--model-path": "--model NAME=PATH",
-    "--model_path": "--model NAME=PATH",
-    "--pretrained": "--model NAME=CHECKPOINT",
-    "--model-args": "--model NAME=CHECKPOINT",
-    "--model_args": "--model NAME=CHECKPOINT",
-    "-d": "--data",
-    "-t": "--data",
-    "--dataset": "--data",
-    "--datasets": "--data",
-    "--task": "--data",
-    "--tasks": "--data",
-    "-o": "--work-dir",
-    "--out": "--work-dir",
-    "--output": "--work-dir",
-    "--output-dir": "--work-dir",
-    "--output_dir": "--work-dir",
-    "--output_path": "--work-dir",
-    "--log-dir": "--work-dir",
-    "-n": "--limit",
-    "--num-samples": "--limit",
-    "--max-samples": "--limit",
-    "--batch_size": "--batch-size",
-    "--api-base": "--base-url",
-    "--url": "--base-url",
-    "-V": "--version",
-}
-"""Flags of other programs' runs -> ours."""
+NEVER_GUESSED = frozenset(
+    {
+        "--clip-boxes",
+        "--force",
+        "--leave-out-bad-boxes",
+        "--leave-out-unknown",
+        "--no-masks",
+        "--skip-missing-images",
+        "--skip-unreadable-images",
+        "--yes",
+        "--yes-test-data",
+    }
+)
+"""Flags that change what is accepted: nobody is led to one because letters are alike."""
 
 
 def our_command(words: Sequence[str]) -> str:
     """Return `` Type: …`` for a command of another program; "" if none is known.
 
+    A word behind ``data`` may be one that others have without it.
+
     >>> our_command(["view", "outputs"]).endswith(" report (one page with plots and every answer)")
     True
+    >>> our_command(["data", "download"]) == our_command(["download"])
+    True
     """
-    for name in (" ".join(words[:2]), *words[:1]):
-        if name in COMMANDS:
-            typed = " or ".join(f"run_findit.py {row}" for row in COMMANDS[name])
+    names = [" ".join(words[:2]), *words[:1]]
+    if words[0] == "data":
+        names = [" ".join(words[:2]), *words[1:2]]
+    for name in names:
+        if name in OTHER_COMMANDS:
+            typed = " or ".join(f"run_findit.py {row}" for row in OTHER_COMMANDS[name])
             return as_called(f" Type: {typed}")
     return ""
 
 
-def refuse_other_flags(words: Sequence[str]) -> None:
-    """Refuse a flag of another program, with ours; ``words`` are none of VLMEvalKit's.
+def other_flag(word: str, flags: Collection[str]) -> str | None:
+    """Say which of a command's flags another program's is, or what to do without one.
 
-    >>> refuse_other_flags(["--tasks", "RefCOCO"])
-    Traceback (most recent call last):
-    ValueError: unknown flag '--tasks': it is --data here
+    >>> other_flag("--tasks=RefCOCO", ["--data"])
+    "unknown flag '--tasks': it is --data here"
+    >>> other_flag("--resume", ["--data"])
+    "unknown flag '--resume': type the same command again: it goes on"
+    >>> other_flag("--anything", ["--data"])
     """
-    for word in words:
-        name = word.partition("=")[0]
-        if name in FLAGS:
-            raise ValueError(f"unknown flag {name!r}: it is {FLAGS[name]} here")
+    name = word.partition("=")[0]
+    if same := same_meaning(name, flags):
+        return f"unknown flag {name!r}: it is {' '.join(filter(None, same))} here"
+    advice = NO_FLAG.get(name.lstrip("-").replace("_", "-"))
+    return f"unknown flag {name!r}: {as_called(advice)}" if advice else None
+
+
+def misspelt_flag(word: str, flags: Collection[str]) -> str | None:
+    """Say which flag was probably meant by one that is a letter or two off."""
+    name = word.partition("=")[0]
+    guessed = [each for each in flags if each not in NEVER_GUESSED]
+    near = closest(name, guessed, TYPING_ERROR)
+    return f"unknown flag {name!r}: did you mean {near}?" if near is not None else None
+
+
+def unknown_flag(word: str, flags: Collection[str], command: str) -> str:
+    """Say that ``command`` has no such flag, and what was probably meant."""
+    nowhere = f"unknown flag {word.partition('=')[0]!r}. Type: {command} --help"
+    return other_flag(word, flags) or misspelt_flag(word, flags) or nowhere
+
+
+def flags_of(command: click.Command) -> set[str]:
+    """Return all spellings of a command's own flags."""
+    return {name for option in command.params for name in option.opts} | {"--version"}
 
 
 def with_help_flag(words: Sequence[str]) -> list[str]:

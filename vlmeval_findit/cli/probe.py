@@ -47,7 +47,7 @@ from ..scoring import (
 )
 from ..storage import PROBE_FILE
 from ..sweeps import Sweep, run_sweep
-from .command_base import PATH, Command, complete_models, is_quiet, option, say
+from .command_base import WRITTEN, Command, complete_models, is_quiet, option, say
 from .early_checks import check_amounts, refuse_untabled
 from .model_options import MODEL, MODEL_GROUPS, model_options
 from .printing import report_spending
@@ -99,7 +99,7 @@ _PLACEHOLDER = "grid1000"
     type=int,
     default=PROBE_SCENE_COUNT,
 )
-@option("--work-dir", "DIR", "Folder of the results.", type=PATH, default=Path("outputs/probe"))
+@option("--work-dir", "DIR", "Folder of the results.", type=WRITTEN, default=Path("outputs/probe"))
 @model_options("prompts", "dry_run", "executor", "replicas")
 def command(options: ModelOptions, model: str, form: str, limit: int, work_dir: Path) -> int:
     """Ask a deployment about forty scenes and name the coordinates that it answers in.

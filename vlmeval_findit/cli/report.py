@@ -38,14 +38,14 @@ from ..report import (
 from ..scoring import RowData
 from ..sweeps import Sweep, read_sweep, stage_variants
 from .command_base import (
-    FILE,
+    WRITTEN_FILE,
     Command,
     figures_option,
     is_verbose,
     option,
     print_note,
+    results_argument,
     reviews_option,
-    runs_argument,
     say,
     say_traceback,
     switch,
@@ -66,8 +66,8 @@ EVERY = 5.0
         "python run_findit.py report sweep.yaml --watch",
     ],
 )
-@runs_argument
-@option("--out", "FILE", "Page.", type=FILE, default=Path("outputs/report.html"))
+@results_argument
+@option("--out", "FILE", "Page.", type=WRITTEN_FILE, default=Path("outputs/report.html"))
 @option(
     "--cards",
     "N",

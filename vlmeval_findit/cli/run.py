@@ -49,6 +49,7 @@ from .command_base import (
 )
 from .early_checks import check_amounts, check_folder, check_gpu_numbers
 from .model_options import MODEL, MODEL_GROUPS, model_options
+from .other_words import flags_of
 from .printing import print_rows, report_spending
 from .result_lines import print_doubts, print_results, print_sampling
 from .run_line import (
@@ -112,7 +113,7 @@ def run_command(**values: Any) -> int:
     runner = None
     if options.samples is None and run.rest:
         if package_folder() is None:
-            refuse_foreign_words(run.rest)
+            refuse_foreign_words(run.rest, flags_of(run_command), has_host=False)
         runner = find_runner(_host_arguments(run), _of_flag(run.rest[0]))
     host_values = parse_host_flags(runner, run, run_command)
     check_named(run)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -11,10 +11,17 @@ from typing import Any, NoReturn
 
 import click
 
-from ..benchmarks import resembles_dataset_name
-from ..core import HostFlag, Runner, flag_name, host_flags, suggestion
+from ..benchmarks import begins_with_prefix, resembles_dataset_name
+from ..core import HostFlag, Runner, flag_name, has_dataset, host_flags, program, suggestion
 from ..engine import CellBuilder, Deployment, LocalBaseline, check_model, deployment_of
-from ..models import ModelEntry, ModelOptions, check_stated, known_model, refuse_same_names
+from ..models import (
+    ModelEntry,
+    ModelOptions,
+    check_stated,
+    find_model,
+    known_model,
+    refuse_same_names,
+)
 from ..protocol import SETTING_NAMES, DatasetVariant, judge_args, our_settings, settings_from
 from ..storage import folder_from
 from .access import FINDIT_ONLY, OF_JUDGES, OF_QUESTIONS, refuse_unused
@@ -28,7 +35,7 @@ from .early_checks import (
     check_rows,
     parse_ours,
 )
-from .other_words import refuse_other_flags
+from .other_words import flags_of, misspelt_flag, other_flag, unknown_flag
 from .overriding import check_overridden
 
 _MODES = ("all", "infer", "eval")
@@ -126,10 +133,21 @@ def check_named(run: RunLine) -> None:
         )
     if not run.model:
         raise ValueError("--data without --model: name a model (names: run_findit.py models)")
+    _refuse_exchanged(run)
     refuse_same_names(run.entries)
     twice = next((name for name in run.data if run.data.count(name) > 1), None)
     if twice is not None:
         raise ValueError(f"--data names {twice} twice: leave one out")
+
+
+def _refuse_exchanged(run: RunLine) -> None:
+    """Refuse a dataset after --model, and a model after --data."""
+    for name in run.model:
+        if begins_with_prefix(name) and find_model(name) is None:
+            raise ValueError(f"--model {name}: that is a dataset. Type it behind --data")
+    for name in run.others:
+        if find_model(name) is not None and not has_dataset(name):
+            raise ValueError(f"--data {name}: that is a model. Type it behind --model")
 
 
 def check_line(
@@ -171,26 +189,37 @@ def parse_host_flags(runner: Runner | None, run: RunLine, command: Command) -> d
         return {}
     flags = host_flags(runner.path) if runner is not None else []
     host_names = flag_names(flags)
+    findit_names = flags_of(command)
     if not host_names:  # No runner, or its flags are not readable
-        refuse_foreign_words(run.rest)
+        refuse_foreign_words(run.rest, findit_names)
         return {}
-    findit_names = {name for option in command.params for name in option.opts}
     parser = _HostParser(add_help=False, allow_abbrev=False, argument_default=argparse.SUPPRESS)
     for flag in flags:
         if not findit_names & set(flag.names):
             parser.add_argument(*flag.names, **flag.settings)
     values, unknown = parser.parse_known_args(run.rest)
     if unknown:
-        refuse_foreign_words(unknown)
-        name = unknown[0].partition("=")[0]
-        known = sorted(findit_names | host_names | {"--version"})
-        raise ValueError(f"unknown flag {name!r}{suggestion(name, known)}")
+        refuse_foreign_words(unknown, findit_names)
+        # A flag of VLMEvalKit's would be refused next where FindIt asks
+        known = findit_names if run.variants else findit_names | host_names
+        raise ValueError(unknown_flag(unknown[0], sorted(known), f"{program()} run"))
     return {name: value for name, value in vars(values).items() if value not in (None, False, [])}
 
 
-def refuse_foreign_words(words: Sequence[str]) -> None:
-    """Refuse flags of other programs, and a first word that is no flag."""
-    refuse_other_flags(words)
+def refuse_foreign_words(
+    words: Sequence[str], flags: Collection[str], has_host: bool = True
+) -> None:
+    """Refuse flags of other programs, and a first word that is no flag.
+
+    Without VLMEvalKit nobody knows its flags; those that are spelled nearly as ours are refused.
+    """
+    for word in words:
+        if not word.startswith("-"):
+            continue
+        if other := other_flag(word, flags):
+            raise ValueError(other)
+        if not has_host and (near := misspelt_flag(word, flags)):
+            raise ValueError(near)
     if not words[0].startswith("-"):
         raise ValueError(f"{words[0]!r} belongs to no flag: write it after --data or --model")
 

@@ -13,6 +13,7 @@ from ..models import ModelOptions, find_model, space_or_variable
 from ..sweeps import search_sweep, search_target
 from .command_base import (
     PATH,
+    WRITTEN,
     Command,
     complete_datasets,
     complete_models,
@@ -56,7 +57,7 @@ from .who_answers import with_options
     "--out",
     "FILE",
     "The formats with their values, for sweep --formats.",
-    type=PATH,
+    type=WRITTEN,
     default=Path("outputs/best_formats.yaml"),
 )
 @option("--work-dir", "DIR", "Folder of the results.  [default: outputs/search]", type=PATH)

@@ -18,7 +18,15 @@ from .command import (
     EXIT_INTERRUPTED as EXIT_INTERRUPTED,
 )
 
+from .synonyms import (
+    MEANINGS as MEANINGS,
+    NO_FLAG as NO_FLAG,
+    OTHER_COMMANDS as OTHER_COMMANDS,
+    same_meaning as same_meaning,
+)
+
 from .formatting import (
+    TYPING_ERROR as TYPING_ERROR,
     closest as closest,
     flag_name as flag_name,
     no_effect as no_effect,

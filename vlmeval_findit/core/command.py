@@ -59,6 +59,8 @@ def config_here_or_shipped(path: Path) -> Path:
     """Return a configuration, else the package's ``configs/<name>``, or raise FileNotFoundError."""
     if path.is_file():
         return path
+    if path.is_dir():
+        raise ValueError(f"{path} is a folder: name a file (docs/reference/sweep-files.md)")
     folder = shipped_folder("configs")
     if path.parent == Path("configs") and (folder / path.name).is_file():
         return folder / path.name

@@ -12,18 +12,29 @@ from io import StringIO
 from itertools import islice
 from typing import Any
 
+from .synonyms import same_meaning
+
 _LISTED = 40  # Longer lists do not help in an error message
 _LONGEST_WORD = 200  # Comparing longer words would take long
 _LEAST_LIKENESS = 0.5  # Less is no suggestion
+TYPING_ERROR = 0.8
+"""The least likeness of a word and the one that was meant, if letters alone may decide."""
 
 
-def closest(word: str, words: Iterable[str]) -> str | None:
-    """Return the word that was probably meant; None if no word is near."""
-    return _closest(word[:_LONGEST_WORD], tuple(words))
+def closest(word: str, words: Iterable[str], least_likeness: float = _LEAST_LIKENESS) -> str | None:
+    """Return the word that was probably meant; None if no word is near.
+
+    A word of another program goes before one that is only spelled alike.
+    """
+    words = tuple(words)
+    if same := same_meaning(word, words):
+        return same[0]
+    near, likeness = _closest(word[:_LONGEST_WORD], words)
+    return near if likeness > least_likeness else None
 
 
 @lru_cache(maxsize=1024)  # folders of runs have thousands of files with the same wrong names
-def _closest(word: str, words: tuple[str, ...]) -> str | None:
+def _closest(word: str, words: tuple[str, ...]) -> tuple[str | None, float]:
     def likeness(candidate: str) -> tuple[float, int]:
         pair = (word.lower(), candidate.lower())
         ratio = difflib.SequenceMatcher(None, *pair).ratio()
@@ -32,7 +43,7 @@ def _closest(word: str, words: tuple[str, ...]) -> str | None:
         return ratio, _common_beginning(*pair)
 
     best = max(words, key=likeness, default=None)
-    return best if best is not None and likeness(best)[0] > _LEAST_LIKENESS else None
+    return best, 0.0 if best is None else likeness(best)[0]
 
 
 def _common_beginning(left: str, right: str) -> int:
@@ -63,10 +74,10 @@ def no_effect(name: str, why: str, advice: str = "Leave it out") -> str:
     return f"{name} has no effect: {why}" + (f". {advice}" if advice else "")
 
 
-def suggestion(word: str, words: Iterable[str]) -> str:
+def suggestion(word: str, words: Iterable[str], least_likeness: float = _LEAST_LIKENESS) -> str:
     """Return ``: did you mean xyxy?`` if a word is near, else the list of all words."""
     words = list(words)
-    best = closest(word, words)
+    best = closest(word, words, least_likeness)
     if best is not None:
         return f": did you mean {best}?"
     return f" (there are: {', '.join(words)})" if 0 < len(words) <= _LISTED else ""

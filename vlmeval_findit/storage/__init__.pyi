@@ -6,6 +6,7 @@ from .folders import (
     make_folders_of_host as make_folders_of_host,
     folder_from as folder_from,
     folder_advice as folder_advice,
+    is_writable as is_writable,
     custom_datasets_file as custom_datasets_file,
     DatasetFileError as DatasetFileError,
     CustomDataset as CustomDataset,

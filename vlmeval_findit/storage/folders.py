@@ -7,6 +7,7 @@ import json
 import logging
 import os
 import stat
+import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from functools import cache, lru_cache
@@ -104,6 +105,17 @@ def _settled(variable: str) -> Path | None:
 def folder_from(named: str) -> Path:
     """Return the folder that a setting names: no shell expands ``~`` in a file or behind ``=``."""
     return Path(named.strip()).expanduser()
+
+
+def is_writable(folder: Path) -> bool:
+    """Tell whether files can be made in a folder; permissions alone do not tell (``/proc``)."""
+    if not os.access(folder, os.W_OK):
+        return False
+    try:
+        with tempfile.TemporaryFile(dir=folder):
+            return True
+    except (FileNotFoundError, PermissionError):
+        return False
 
 
 def folder_advice(error: OSError) -> str:

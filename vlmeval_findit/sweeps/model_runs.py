@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
@@ -19,7 +18,7 @@ from ..engine import (
 )
 from ..protocol import Described, Settings, StopReason
 from ..scoring import CellResult
-from ..storage import PREDICTION_FORMATS, RunFiles, sample_path
+from ..storage import PREDICTION_FORMATS, RunFiles, is_writable, sample_path
 
 
 class UnfinishedError(RuntimeError):
@@ -85,7 +84,7 @@ def path_of(work_dir: Path, cell: Cell) -> Path:
     existing = next(each for each in path.absolute().parents if each.exists())
     if not existing.is_dir():
         raise ValueError(f"{path}: {existing} is a file. Move it away, or name another --work-dir")
-    if not os.access(existing, os.W_OK):
+    if not is_writable(existing):
         raise ValueError(f"{path}: {existing} cannot be written to. Name another --work-dir")
     return path
 
