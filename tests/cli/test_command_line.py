@@ -150,7 +150,7 @@ def test_quiet_leaves_errors_of_vlmevalkit_and_bars_are_for_terminals(
     log = logging.getLogger("vlmeval")
     monkeypatch.setattr(log, "handlers", [])
     monkeypatch.setattr(log, "propagate", True)
-    quiet_log(errors_only=True)
+    quiet_log(logging.ERROR)
     log.getChild("run").warning("noise")
     log.getChild("run").error("fault")
     assert capsys.readouterr().err == "fault\n"

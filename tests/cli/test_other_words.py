@@ -8,6 +8,7 @@ from pathlib import Path
 
 import click
 import pytest
+from every_pair import every_pair
 
 from vlmeval_findit.benchmarks.findit import parse
 from vlmeval_findit.boxes import read
@@ -103,8 +104,11 @@ def test_what_no_flag_does_is_answered(flag: str) -> None:
         assert "did you mean" not in said
 
 
-@pytest.mark.parametrize("form", ["{} x", "{}=x", "--data FindIt_Demo_xyxy_json {} x"])
-@pytest.mark.parametrize("flag", ["-m", "-t", "--tasks", "--model_args", "--api_key", "--resume"])
+@every_pair(
+    "flag, form",
+    ["-m", "-t", "--tasks", "--model_args", "--api_key", "--resume"],
+    ["{} x", "{}=x", "--data FindIt_Demo_xyxy_json {} x"],
+)
 def test_a_flag_of_another_program_comes_before_what_is_missing(
     flag: str, form: str, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -13,7 +13,7 @@ from chat_server import ChatServer, completion
 from host_runs import RUN_FINDIT, environment, require_host, run
 
 from vlmeval_findit.cli import main
-from vlmeval_findit.core import Runner, read_env_file
+from vlmeval_findit.core import Runner, program, read_env_file
 
 DATA = "FindIt_Scenes_mini_xyxy_json"
 
@@ -50,6 +50,7 @@ def env_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def check_folder_of_results(model: str, folder: str, printed: str) -> None:
     assert (Path(folder) / model / f"{model}_{DATA}.json").is_file()
     assert f"FindIt: answers and scores in {Path(folder) / model}\n" in printed
+    assert f"Next: {program()} report {folder}\n" in printed
     others = {"outputs", "typed", "named"} - {folder}
     assert not any(Path(other).exists() for other in others)
 

@@ -92,7 +92,7 @@ def test_flags_of_models_are_on_their_page(
     command: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     page = (REFERENCE / "model-names.md").read_text(encoding="utf-8")
-    assert main([command, "-h"]) == 0
+    assert main([command, "--help-all"]) == 0
     of_models = capsys.readouterr().out.split("The model:")[1].split("Every command:")[0]
     flags = re.findall(r"^  (--[\w-]+)", of_models, re.MULTILINE)
     assert len(flags) > 15

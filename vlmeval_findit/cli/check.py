@@ -41,8 +41,14 @@ _USED_BY = {
 """What is checked with an option."""
 
 
-@click.command(cls=Command, examples=["python run_findit.py check MyModel --plugin mine.py"])
-@click.argument("name")
+@click.command(
+    cls=Command,
+    examples=[
+        "python run_findit.py check",
+        "python run_findit.py check MyModel --plugin mine.py",
+    ],
+)
+@click.argument("name", required=False)
 @option(
     "--data",
     "NAME",
@@ -55,15 +61,19 @@ _USED_BY = {
 @option("--encoder", "NAME", "What scores captions.")
 @prompt_options
 def command(
-    name: str,
+    name: str | None,
     **options: Any,
 ) -> int:
-    """Try a benchmark, a model, a space … before its first run.
+    """Try a benchmark, a model, a space … before its first run; list what plug-ins add.
 
-    NAME is a dataset, or a benchmark (its first dataset that is on disk); a model, or
-    MODEL=CHECKPOINT; a coordinate space; a representation; a published set. Exit status 1:
-    something is wrong.
+    Without a NAME: the rows of plug-ins, by table, and what cannot be used. NAME is a dataset, or a
+    benchmark (its first dataset that is on disk); a model, or MODEL=CHECKPOINT; a coordinate space;
+    a representation; a published set. Exit status 1: something is wrong.
     """
+    if name is None:
+        for flag in (each for each, value in options.items() if value is not None):
+            raise without_effect(flag, "no NAME says what to try", "Name it")
+        return list_plugins()
     wrong = 0
     status = 0
     out: Path | None = options["out"]
@@ -170,6 +180,11 @@ def plugins() -> int:
 
     docs/how-to/benchmarks.md says how to write a plug-in. Exit status 1: something is broken.
     """
+    return list_plugins()
+
+
+def list_plugins() -> int:
+    """Print the rows that plug-ins add; returns 1 if something is broken."""
     with unreported():
         tables = {group.value: table.added() for group, table in plugin_tables().items()}
     rows = [(group, *row) for group, added in tables.items() for row in added.items()]

@@ -7,9 +7,9 @@ import os
 import shutil
 import sys
 import traceback
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
-from textwrap import TextWrapper
+from textwrap import TextWrapper, wrap
 from typing import Any, TextIO, TypeVar
 
 import click
@@ -26,6 +26,7 @@ HELP = {"help_option_names": ["-h", "--help"], "max_content_width": 80, "show_de
 PLUGIN = "--plugin"
 _QUIET = "vlmeval_findit.quiet"
 _VERBOSE = "vlmeval_findit.verbose"
+_HELP_ALL = "vlmeval_findit.help_all"
 
 Decorator = Callable[[AnyCommand], AnyCommand]
 
@@ -61,7 +62,8 @@ class Command(click.Command):
 
     Its help is its callback's docstring, followed by its options, first those that are in none of
     ``groups`` (names by heading), by ``examples``, one command for each line, and by ``sections``,
-    which are built when the help is printed: plug-ins may add to their tables.
+    which are built when the help is printed: plug-ins may add to their tables. Options that are
+    ``rare`` are described by ``--help-all``.
     """
 
     def __init__(
@@ -70,6 +72,7 @@ class Command(click.Command):
         examples: Sequence[str] = (),
         sections: Mapping[str, Section] | None = None,
         groups: Mapping[str, Sequence[str]] | None = None,
+        rare: Collection[str] = (),
         **settings: Any,
     ) -> None:
         settings["context_settings"] = {**HELP, **settings.get("context_settings", {})}
@@ -78,19 +81,33 @@ class Command(click.Command):
         self.examples = examples
         self.sections = sections or {}
         self.groups = groups or {}
+        self.rare = frozenset(rare)
         self.params += shared_options()
+        if rare:
+            self.params.append(_help_all())
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        shows_all = ctx.meta.get(_HELP_ALL, False)
+        not_shown: list[str] = []
         headings = {name: heading for heading, names in self.groups.items() for name in names}
         rows: dict[str, list[tuple[str, str]]] = {"Options": [], **{key: [] for key in self.groups}}
         for option in self.get_params(ctx):
             row = option.get_help_record(ctx)
-            if row is not None and isinstance(option, click.Option):
+            if row is None or not isinstance(option, click.Option):
+                continue
+            if option.name in self.rare and not shows_all:
+                not_shown.append(option.opts[0])
+            else:
                 rows[headings.get(option.name or "", "Options")].append(row)
         for heading, listed in rows.items():
             if listed:
                 with formatter.section(heading):
                     formatter.write_dl(listed)
+        if not_shown:
+            with formatter.section(f"{len(not_shown)} more, described by --help-all"):
+                width = formatter.width - formatter.current_indent
+                for line in wrap(" ".join(not_shown), width, break_on_hyphens=False):
+                    formatter.write(f"{'':{formatter.current_indent}}{line}\n")
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         if self.examples:
@@ -101,6 +118,24 @@ class Command(click.Command):
         for heading, make in self.sections.items():
             with formatter.section(heading):
                 formatter.write_dl(make())
+
+
+def _help_all() -> click.Option:
+    def show(ctx: click.Context, _: click.Parameter, value: bool) -> None:
+        if value:
+            ctx.meta[_HELP_ALL] = True
+            say(ctx.get_help())
+            ctx.exit()
+
+    return click.Option(
+        ["--help-all"],
+        is_flag=True,
+        is_eager=True,
+        expose_value=False,
+        callback=show,
+        help="Show all options and exit.",
+        show_default=False,
+    )
 
 
 def shared_options() -> list[click.Option]:
@@ -147,6 +182,13 @@ def is_quiet() -> bool:
 def is_verbose() -> bool:
     """Tell whether ``--verbose`` is set."""
     return _meta(_VERBOSE)
+
+
+def host_log_level() -> int:
+    """Return the level below which VLMEvalKit's lines are not shown; 0: all are."""
+    if is_verbose():
+        return logging.NOTSET
+    return logging.ERROR if is_quiet() else logging.WARNING
 
 
 def _meta(key: str) -> bool:

@@ -8,7 +8,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from operator import itemgetter
 from pathlib import Path
-from textwrap import wrap
 from typing import Any, NamedTuple
 
 import click
@@ -19,12 +18,10 @@ from ..coords import (
     ConventionMetrics,
     CoordinateCheck,
     CoordinateVerdict,
-    Distortion,
     NotBoxesError,
     RunReplies,
     check_points,
     check_run,
-    describe_convention,
     replies_of_run,
     why_too_few,
 )
@@ -52,6 +49,7 @@ from .command_base import (
     results_argument,
     say,
 )
+from .coordinate_lines import folded, scale_and_offset, some_described
 from .printing import console, print_lines, print_table, write_json
 
 READ_AS = "if the answers were read as"
@@ -61,7 +59,27 @@ OTHER_CONVENTION = 1
 """The exit status if another convention fits a run."""
 
 
-@click.command(cls=Command, examples=["python run_findit.py coords outputs"])
+class CoordsCommand(Command):
+    """With ``--model`` it is the probe of a deployment."""
+
+    def make_context(
+        self, info_name: str | None, args: list[str], *rest: Any, **more: Any
+    ) -> click.Context:
+        if any(word.partition("=")[0] == "--model" for word in args):
+            from .probe import command as probe
+
+            return probe.make_context(info_name, args, *rest, **more)
+        return super().make_context(info_name, args, *rest, **more)
+
+
+@click.command(
+    cls=CoordsCommand,
+    examples=[
+        "python run_findit.py coords outputs",
+        "python run_findit.py coords --model FindIt-Nano-px --format xywh_json",
+        "python run_findit.py coords --model NAME --help",
+    ],
+)
 @results_argument
 @data_name_option
 @option("--space", "SPACE", "Compare with this space, whatever the run says.")
@@ -79,6 +97,8 @@ def command(
     Where another coordinate space fits, the command follows that scores the run in it. RUN is a
     prediction file, a folder of them, or a file of a score in another space (score --space). On a
     terminal several runs get a line each, those in doubt first.
+
+    With --model NAME, and no RUN, a deployment is asked about forty scenes.
 
     Exit status 1: another convention fits, no known one does, or two do; else 0.
     """
@@ -293,14 +313,6 @@ def _verdict(check: CoordinateCheck) -> str:
     return f"{declared}; {sentences.get(diagnosis.verdict, undecided)}"
 
 
-def some_described(names: Sequence[str], most: int = 3) -> str:
-    """Describe the first of many conventions: "pixels of the image, xywh | … | 2 more"."""
-    descriptions = [describe_convention(name) for name in names[:most]]
-    if len(names) > most:
-        descriptions.append(f"{len(names) - most} more")
-    return " | ".join(descriptions)
-
-
 def evidence(log_likelihood: float, errors: float, more: str) -> str:
     """Say how much better the convention of the answers fits than the declared one.
 
@@ -313,28 +325,4 @@ def evidence(log_likelihood: float, errors: float, more: str) -> str:
     return (
         f"log-likelihood {log_likelihood:.0f} above the declared convention's: {over_images} "
         f"standard errors over images, {more}"
-    )
-
-
-def folded(lines: Sequence[str]) -> Iterator[str]:
-    """Fold lines at 80 columns; continuations are indented, and paths and flags stay whole."""
-    for line in map(str.rstrip, lines):
-        indent = " " * (len(line) - len(line.lstrip()) + 2)
-        yield from wrap(
-            line,
-            80,
-            subsequent_indent=indent,
-            break_long_words=False,
-            break_on_hyphens=False,
-        ) or [line]
-
-
-def scale_and_offset(distortion: Distortion) -> str:
-    """Return a distortion in words: scale and offset by axis, with standard errors."""
-    scale = distortion.scale
-    offset = 100 * distortion.at_origin
-    errors = zip(distortion.scale_error, 100 * distortion.at_origin_error, strict=True)
-    return "; ".join(
-        f"{axis} × {scale[at]:.3f} ± {by_scale:.3f}, {offset[at]:+.1f} ± {by_offset:.1f} %"
-        for at, (axis, (by_scale, by_offset)) in enumerate(zip("xy", errors, strict=True))
     )

@@ -51,7 +51,6 @@ GROUPS = {
         "search": ("search", "find the format that a model answers best in"),
         "sweep": ("sweep.sweep_command", "run models x datasets x formats from a file"),
         "watch-checkpoints": ("watch_checkpoints", "evaluate the checkpoints of a training"),
-        "probe": ("probe", "ask a deployment about forty scenes; name its coordinates"),
         "reproduce": ("reproduce", "whether a setup gives a model's published number"),
         "figures": ("figures", "whose published figures are known; a file for others"),
         "demo": ("demo", "the demonstration: two small models, no network, no GPU"),
@@ -77,21 +76,26 @@ GROUPS = {
             "several replies to each query: mean, consensus, pass@k",
         ),
         "calibration": ("calibration", "average precision and calibration by token probabilities"),
-        "coords": ("coords", "in which coordinates a run's answers really are"),
+        "coords": ("coords", "in which coordinates a run's answers are; --model: a deployment's"),
         "report": ("report", "one page with plots and every answer on its image"),
         "export": ("export", "for COCO tools, the hub, FiftyOne, MLflow, W&B, trackio"),
     },
     "Names and plug-ins": {
         "formats": ("formats", "the formats: ways to write a box, each with an example"),
         "models": ("models", "the models: names, checkpoints, coordinate spaces, image bounds"),
-        "plugins": ("check.plugins", "what plug-ins add, and what of it cannot be used"),
-        "check": ("check", "try your benchmark, model, space … before its first run"),
+        "check": ("check", "what plug-ins add; NAME: try your benchmark, model, space …"),
     },
 }
 """Heading -> command -> its module and a line of help."""
 
+OLD_WORDS = {
+    "probe": ("probe", "ask a deployment about forty scenes: coords --model NAME"),
+    "plugins": ("check.plugins", "what plug-ins add: check without a NAME"),
+}
+"""Commands that are part of another one: typed as ever, and not listed."""
+
 # Command -> its module and a line of help
-COMMANDS = {name: row for rows in GROUPS.values() for name, row in rows.items()}
+COMMANDS = {name: row for rows in GROUPS.values() for name, row in rows.items()} | OLD_WORDS
 
 _COMPLETE = "_FINDIT_COMPLETE"
 """The environment variable in which a shell requests completions."""
@@ -134,7 +138,8 @@ class Commands(click.Group):
         self.prefix = prefix
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        names = [name for name in COMMANDS if name.startswith(self.prefix)]
+        listed = [name for name in COMMANDS if name not in OLD_WORDS]
+        names = [name for name in listed if name.startswith(self.prefix)]
         words = (name.removeprefix(self.prefix).partition(" ")[0] for name in names)
         return list(dict.fromkeys(words))
 
@@ -154,7 +159,7 @@ class Commands(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         name = f"{self.prefix}{args[0]}"
-        if args[0] in self.list_commands(ctx):
+        if args[0] in self.list_commands(ctx) or name in OLD_WORDS:
             return super().resolve_command(ctx, args)
         if instead := our_command(f"{self.prefix}{' '.join(args)}".split()):
             raise ValueError(f"unknown command {name!r}.{instead}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial, wraps
 from typing import Any, get_origin
 
@@ -13,7 +13,7 @@ from ..benchmarks.findit import FAMILY_PROMPTS
 from ..core import flag_name
 from ..models import HEADINGS, BatchKind, Declared, ModelOptions, declared_options
 from ..protocol import PROMPTS_VARIABLE
-from .command_base import completion, declare, force_option, space_option, switch
+from .command_base import Command, completion, declare, force_option, space_option, switch
 
 Option = Callable[[Callable[..., Any]], Callable[..., Any]]
 
@@ -61,6 +61,21 @@ MODEL_GROUPS = {
     "Every command": ("plugin", "verbose", "quiet"),
 }
 """Names of options by their heading in the help of commands that ask models."""
+
+
+# Options that the short help only names
+RARE = frozenset(
+    name
+    for name, row in declared_options().items()
+    if row.option.heading in HEADINGS and not row.option.is_common
+)
+
+
+class AskingCommand(Command):
+    """A command that asks models: its options are grouped, and rare ones are in the long help."""
+
+    def __init__(self, *args: Any, rare: Collection[str] = (), **settings: Any) -> None:
+        super().__init__(*args, groups=MODEL_GROUPS, rare={*RARE, *rare}, **settings)
 
 
 def _with(options: Sequence[Option], command: Callable[..., Any]) -> Callable[..., Any]:

@@ -1,4 +1,4 @@
-"""``run_findit.py probe``: name the coordinates of a deployment, by forty scenes."""
+"""``run_findit.py coords --model NAME``: the coordinates of a deployment, by forty scenes."""
 
 from __future__ import annotations
 
@@ -47,9 +47,9 @@ from ..scoring import (
 )
 from ..storage import PROBE_FILE
 from ..sweeps import Sweep, run_sweep
-from .command_base import WRITTEN, Command, complete_models, is_quiet, option, say
+from .command_base import WRITTEN, complete_models, is_quiet, option, say
 from .early_checks import check_amounts, refuse_untabled
-from .model_options import MODEL, MODEL_GROUPS, model_options
+from .model_options import MODEL, AskingCommand, model_options
 from .printing import report_spending
 from .probe_report import ProbeReport, print_probe
 from .sweep import results_of
@@ -81,12 +81,11 @@ _PLACEHOLDER = "grid1000"
 
 
 @click.command(
-    cls=Command,
-    groups=MODEL_GROUPS,
+    cls=AskingCommand,
     epilog=_EPILOG,
     examples=[
-        "python run_findit.py probe --model Qwen3-VL=mine --base-url URL",
-        "python run_findit.py probe --model FindIt-Nano-px --format xywh_json",
+        "python run_findit.py coords --model Qwen3-VL=mine --base-url URL",
+        "python run_findit.py coords --model FindIt-Nano-px --format xywh_json",
     ],
 )
 @click.option("--model", required=True, shell_complete=complete_models, help=MODEL)

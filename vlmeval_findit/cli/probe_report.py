@@ -28,7 +28,7 @@ from ..core import as_called, printable
 from ..data import PROBE_SCENE_COUNT
 from ..leaderboard import Column, FieldType, Note, Table, count_column, table_of
 from .command_base import say
-from .coords import folded, scale_and_offset, some_described
+from .coordinate_lines import folded, scale_and_offset, some_described
 from .printing import print_folded, print_table
 
 _POOR = 0.5

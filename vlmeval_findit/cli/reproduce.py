@@ -64,7 +64,6 @@ from ..sweeps import Sweep, run_sweep
 from .command_base import (
     FILE,
     PATH,
-    Command,
     complete_models,
     completion,
     figures_option,
@@ -74,7 +73,7 @@ from .command_base import (
     print_note,
 )
 from .early_checks import check_amounts
-from .model_options import MODEL_GROUPS, model_options
+from .model_options import AskingCommand, model_options
 from .printing import report_spending
 from .reproduce_report import (
     print_against,
@@ -118,8 +117,7 @@ folder that it names.
 
 
 @click.command(
-    cls=Command,
-    groups=MODEL_GROUPS,
+    cls=AskingCommand,
     epilog=_EPILOG,
     examples=[
         "python run_findit.py reproduce FindIt-Nano",

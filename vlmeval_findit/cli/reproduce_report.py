@@ -31,7 +31,7 @@ from ..reproduction import (
 )
 from ..statistics import TOO_FEW_IMAGES
 from .command_base import is_quiet, say
-from .coords import folded
+from .coordinate_lines import folded
 
 _NAME_WIDTH = 10
 """Of the names of conditions."""

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import logging
 import math
 import os
-from collections.abc import Mapping, Sequence
+import shlex
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -41,6 +43,7 @@ from .command_base import (
     PATH,
     complete_datasets,
     complete_models,
+    host_log_level,
     is_quiet,
     is_verbose,
     option,
@@ -48,7 +51,7 @@ from .command_base import (
     switch,
 )
 from .early_checks import check_amounts, check_folder, check_gpu_numbers
-from .model_options import MODEL, MODEL_GROUPS, model_options
+from .model_options import MODEL, model_options
 from .other_words import flags_of
 from .printing import print_rows, report_spending
 from .result_lines import print_doubts, print_results, print_sampling
@@ -71,7 +74,7 @@ _FOR_HOST_MODELS = ("base_url", "key", "timeout", "extra_body")
 
 @click.command(
     cls=RunCommand,
-    groups=MODEL_GROUPS,
+    rare=("mode", "reuse", "judge_args"),
     context_settings={"ignore_unknown_options": True},
     examples=[
         "python run_findit.py run --data FindIt_Demo_xyxy_json --model FindIt-Nano",
@@ -148,7 +151,8 @@ def _run(run: RunLine, runner: Runner, deployments: Sequence[Deployment], budget
     if not run.others:  # VLMEvalKit does not read its own JSON files; FindIt's are JSON anyway
         os.environ.setdefault("PRED_FORMAT", "json")
     hide_bars(is_quiet())
-    quiet_log(is_quiet())
+    # The scores of its own datasets are in its log only.
+    quiet_log(logging.ERROR if is_quiet() else logging.NOTSET if run.others else host_log_level())
     make_folders_of_host()
     try:
         from ..host import OUTCOMES, preflight, register, run_host
@@ -171,7 +175,7 @@ def _run(run: RunLine, runner: Runner, deployments: Sequence[Deployment], budget
     preflight.preflight(models, datasets, run.mode, run.work_dir, settings, run.limit)
     if run.mode != "eval":
         preflight.refuse_answers_of_others(models, run.others, run.work_dir)
-    if not is_quiet():
+    if is_verbose():
         print_note(f"VLMEvalKit: {runner.what}")
     arguments = _host_arguments(run)
     if is_verbose() and "--verbose" in flag_names(host_flags(runner.path)):
@@ -186,12 +190,23 @@ def _run(run: RunLine, runner: Runner, deployments: Sequence[Deployment], budget
     missing = OUTCOMES.missing(expected, scored=run.mode != "infer")
     for line in [*map(str, OUTCOMES.bad()), *missing]:
         print_note(f"FindIt: {line}")
+    print_rows(OUTCOMES.scores())
+    status = OUTCOMES.status or (EXIT_SOME_FAILED if missing else 0)
+    if datasets:
+        _say_where([run.work_dir / model for model in models], run, status)
+    return report_spending(budget) or status
+
+
+def _say_where(folders: Iterable[Path], run: RunLine, status: int) -> None:
+    """Say where answers lie and, if all is well, what to type next."""
     if is_quiet():
-        print_rows(OUTCOMES.scores())
-    elif datasets:
-        folders = dict.fromkeys(str(run.work_dir / model) for model in models)
-        print_note(f"FindIt: answers and scores in {', '.join(folders)}")
-    return report_spending(budget) or OUTCOMES.status or (EXIT_SOME_FAILED if missing else 0)
+        return
+    named = ", ".join(dict.fromkeys(map(str, folders)))
+    print_note(f"FindIt: answers and scores in {named}")
+    if not status:
+        place = shlex.quote(str(run.work_dir))
+        looks = f"score {place}" if run.mode == "infer" else f"report {place}"
+        print_note(f"Next: run_findit.py {looks}")
 
 
 def _why_runner(
@@ -243,10 +258,10 @@ def _ask(
     failed = sum(result.failed for result in results)
     if failed:
         print_note(f"{failed} calls failed; run the same command again to ask them again.")
-    if results and not is_quiet():
-        folders = dict.fromkeys(str(result.path.parent) for result in results)
-        print_note(f"FindIt: answers and scores in {', '.join(folders)}")
-    return report_spending(budget) or status or (EXIT_SOME_FAILED if failed else 0)
+    status = status or (EXIT_SOME_FAILED if failed else 0)
+    if results:
+        _say_where([result.path.parent for result in results], run, status)
+    return report_spending(budget) or status
 
 
 def _run_samples(run: RunLine) -> int:

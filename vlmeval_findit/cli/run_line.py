@@ -35,6 +35,7 @@ from .early_checks import (
     check_rows,
     parse_ours,
 )
+from .model_options import AskingCommand
 from .other_words import flags_of, misspelt_flag, other_flag, unknown_flag
 from .overriding import check_overridden
 
@@ -101,7 +102,7 @@ class RunLine:
         return [replace(self.options.entry(model), space=space) for model in self.model]
 
 
-class RunCommand(Command):
+class RunCommand(AskingCommand):
     """Takes several words after ``--data`` and ``--model``, as VLMEvalKit's runner does."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:

@@ -14,7 +14,6 @@ from ..sweeps import search_sweep, search_target
 from .command_base import (
     PATH,
     WRITTEN,
-    Command,
     complete_datasets,
     complete_models,
     option,
@@ -22,14 +21,13 @@ from .command_base import (
     switch,
 )
 from .early_checks import check_amounts, note_of_shared_names, refuse_untabled
-from .model_options import MODEL, MODEL_GROUPS, model_options
+from .model_options import MODEL, AskingCommand, model_options
 from .sweep import run_or_count
 from .who_answers import with_options
 
 
 @click.command(
-    cls=Command,
-    groups=MODEL_GROUPS,
+    cls=AskingCommand,
     epilog=f"The winner: {ranking_rule(BENCHMARK)}.",
     examples=[
         "python run_findit.py search --model Qwen3-VL-8B --serve vllm",

@@ -35,9 +35,9 @@ from ..models import ModelOptions
 from ..scoring import CellResult
 from ..serving import end_servers
 from ..sweeps import Sweep, UnfinishedError, in_best_formats, read_sweep, refuse_samples, run_sweep
-from .command_base import PATH, Command, is_quiet, is_verbose, option, print_note, say
+from .command_base import PATH, is_quiet, is_verbose, option, print_note, say
 from .early_checks import check_amounts, note_of_shared_names
-from .model_options import MODEL_GROUPS, model_options
+from .model_options import AskingCommand, model_options
 from .overriding import check_overridden
 from .printing import print_folded, report_spending
 from .progress import SweepProgress
@@ -46,8 +46,7 @@ from .who_answers import budget_for, deployments_for, with_options
 
 
 @click.command(
-    cls=Command,
-    groups=MODEL_GROUPS,
+    cls=AskingCommand,
     examples=[
         "python run_findit.py sweep configs/smoke.yaml --dry-run",
         "python run_findit.py sweep sweep.yaml --base-url http://localhost:8000/v1",

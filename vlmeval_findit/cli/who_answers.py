@@ -22,7 +22,7 @@ from ..engine import (
 from ..models import Budget, ModelOptions
 from ..sweeps import Sweep, all_variants
 from .access import USED_BY_EACH, refuse_unused, refuse_unused_keys, unused_sweep_keys
-from .command_base import is_quiet, print_note
+from .command_base import host_log_level, is_quiet, print_note
 from .early_checks import check_folder, check_prompts, check_rows
 
 
@@ -124,7 +124,7 @@ def _refuse_unused(sweep: Sweep, options: ModelOptions, deployments: Sequence[De
 def _vlmevalkit() -> MadeInHost:
     """Import VLMEvalKit, and return what makes models there."""
     os.environ.setdefault("PRED_FORMAT", "json")
-    quiet_log(is_quiet())
+    quiet_log(host_log_level())
     try:
         from ..host import made_in_vlmevalkit
     except ImportError as error:

@@ -25,6 +25,7 @@ class Option:
     to: str = ""
     of_some: bool = False  # only commands that name it have it
     choices: tuple[str, ...] = ()
+    is_common: bool = False  # others are in the long help only
 
     @property
     def place(self) -> str:

@@ -138,8 +138,8 @@ def hide_bars(always: bool = False) -> None:
         os.environ.update(TQDM_DISABLE="1", HF_HUB_DISABLE_PROGRESS_BARS="1")
 
 
-def quiet_log(errors_only: bool = False) -> None:
-    """Hide what misleads in VLMEvalKit's log; with ``errors_only`` also all but errors.
+def quiet_log(least: int = logging.NOTSET) -> None:
+    """Hide what misleads in VLMEvalKit's log, and lines below a level.
 
     To be called before VLMEvalKit is imported.
     """
@@ -148,9 +148,9 @@ def quiet_log(errors_only: bool = False) -> None:
     # Answers of FindIt's datasets lie in the model's folder: every run goes on from them.
     log = logging.getLogger("vlmeval")
     log.getChild("run").addFilter(lambda record: "--reuse is not set" not in record.getMessage())
-    if errors_only:
+    if least:
         handler = logging.StreamHandler()
-        handler.setLevel(logging.ERROR)
+        handler.setLevel(least)
         log.addHandler(handler)  # VLMEvalKit adds none then
         log.propagate = False
 

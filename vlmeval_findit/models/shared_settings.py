@@ -29,7 +29,7 @@ class OnThisMachine(Config):
 
     batch_size: Annotated[
         Count | None,
-        Option("Most queries at once on this machine.", MACHINE, "N", "resources"),
+        Option("Most queries at once on this machine.", MACHINE, "N", "resources", is_common=True),
     ] = None
     dtype: Annotated[
         Name | None,

@@ -42,10 +42,16 @@ class _Asked:
 
     like: Annotated[
         Name | None,
-        Option("Known model whose prompts and space it shares.", THE_MODEL, "NAME", "entry"),
+        Option(
+            "Known model whose prompts and space it shares.",
+            THE_MODEL,
+            "NAME",
+            "entry",
+            is_common=True,
+        ),
     ] = None
     # A name, or JSON with bounds
-    space: Annotated[str | None, Option("", THE_MODEL)] = None
+    space: Annotated[str | None, Option("", THE_MODEL, is_common=True)] = None
     system: Annotated[
         Name | None, Option("Text that goes before every prompt.", THE_MODEL, "FILE", "entry")
     ] = None
@@ -71,6 +77,7 @@ class _Started:
             MACHINE,
             "PROGRAM",
             "serve.program",
+            is_common=True,
         ),
     ] = None
     gpus: Annotated[
@@ -91,6 +98,7 @@ class StatedOptions(ServerOptions, _Started, OnThisMachine, Sampling, _Asked):
             SERVICES,
             "URL,URL|@FILE",
             "entry",
+            is_common=True,
         ),
     ] = None
     # Not one of several choices: plug-ins add providers, and are not imported for a help.
@@ -101,13 +109,18 @@ class StatedOptions(ServerOptions, _Started, OnThisMachine, Sampling, _Asked):
             f"{', '.join([*PROVIDERS.builtin][:-1])} or {[*PROVIDERS.builtin][-1]}.",
             SERVICES,
             "NAME",
+            is_common=True,
         ),
     ] = None
     key: Annotated[
         str | None,
-        Option("Key of the servers or the provider, else from the environment.", SERVICES,
-               to="asking"),
-    ] = None  # fmt: skip
+        Option(
+            "Key of the servers or the provider, else from the environment.",
+            SERVICES,
+            to="asking",
+            is_common=True,
+        ),
+    ] = None
     header: Annotated[
         tuple[str, ...],
         Option(
@@ -126,13 +139,20 @@ class StatedOptions(ServerOptions, _Started, OnThisMachine, Sampling, _Asked):
     ] = None
     api_nproc: Annotated[
         Count | None,
-        Option("Concurrent calls to an API or each server.", SERVICES, "N", "calls.threads"),
+        Option(
+            "Concurrent calls to an API or each server.",
+            SERVICES,
+            "N",
+            "calls.threads",
+            is_common=True,
+        ),
     ] = None
     timeout: Annotated[
         Seconds | None, Option("Time limit of an attempt.", SERVICES, "SECONDS", "calls")
     ] = None
     max_usd: Annotated[
-        Dollars | None, Option("Stop before calls cost more than this.", COST, "USD", "sweep")
+        Dollars | None,
+        Option("Stop before calls cost more than this.", COST, "USD", "sweep", is_common=True),
     ] = None
     prices: Annotated[
         str | None,
@@ -199,9 +219,9 @@ class StatedOptions(ServerOptions, _Started, OnThisMachine, Sampling, _Asked):
         bool,
         Option("Leave out rows whose images are missing.", to="sweep.skip_missing", of_some=True),
     ] = False
-    dry_run: Annotated[bool, Option("Count calls and cost; ask nothing.", COST, of_some=True)] = (
-        False
-    )
+    dry_run: Annotated[
+        bool, Option("Count calls and cost; ask nothing.", COST, of_some=True, is_common=True)
+    ] = False
     force: Annotated[bool, Option("", to="sweep", of_some=True)] = False
 
     @property

@@ -97,7 +97,7 @@ def check_boxless(evidence: Evidence, silent: Sequence[ScoredReply]) -> Cause | 
         value = _value_in_format(evidence, other, left_out)
         return evidence.cause("format", finding, value, advice)
     if not commonest.is_stated and not pictures_are_counted(evidence):
-        advice += " Perhaps no picture is shown: python run_findit.py probe tells"
+        advice += " Perhaps no picture is shown: python run_findit.py coords --model NAME tells"
     return evidence.cause("format", finding, value, advice, may_be=not commonest.is_stated)
 
 

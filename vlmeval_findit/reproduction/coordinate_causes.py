@@ -229,7 +229,7 @@ def _probe_command(evidence: Evidence) -> str:
         elsewhere = f" --provider {entry.provider}"
     given = entry.served if entry.base_url or entry.provider else entry.checkpoint
     name = f"{entry.name}={given}" if given else entry.name
-    return f"python run_findit.py probe {shlex.quote(name)}{elsewhere}"
+    return f"python run_findit.py coords --model {shlex.quote(name)}{elsewhere}"
 
 
 # --- part of the replies, and frames that no row has ----------------------------------------------

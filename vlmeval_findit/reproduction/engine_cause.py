@@ -212,8 +212,8 @@ def check_engine(evidence: Evidence) -> CauseLook:
             ENGINE,
             "The boxes are well formed and follow no object in any convention",
             None,
-            "See whether pictures are shown: python run_findit.py probe; then ask with "
-            f"another program than {here or 'the one that answers now'}",
+            "See whether pictures are shown: python run_findit.py coords --model NAME; then "
+            f"ask with another program than {here or 'the one that answers now'}",
             sure=False,
         )
         return CauseLook(ENGINE, here or "not told which program answers", cause)

@@ -45,7 +45,7 @@ def check_picture_groups(evidence: Evidence) -> CauseLook:
                 loss.words("about"),
                 loss.value,
                 "Something treats these pictures otherwise (a turn, a resize, a limit): send one "
-                "of them as it is and look at its boxes: python run_findit.py probe",
+                "of them as it is and look at its boxes: python run_findit.py coords --model NAME",
                 may_be=True,
             )
             return CauseLook(GROUPS, "the loss lies in some pictures", cause)
