@@ -55,7 +55,8 @@ def counted_slowly(group: CallGroup, finished: JournalView | None) -> GroupCount
     queries = sum(len(cell.rows) for cell in group.cells)
     images = len({path for call in calls for path in call.images})
     done = len(calls) - len(left)
-    return GroupCounts(group.name, len(group.cells), queries, images, len(calls), done, load)
+    counts = len(group.cells), queries, images, len(calls), done
+    return GroupCounts(group.name, *counts, submitted=0, load=load)
 
 
 def load_slowly(calls: Sequence[Call], chat: ChatModel) -> Load:

@@ -39,6 +39,7 @@ from ..leaderboard import (
 from ..models import NANO, NANO_PX, SHIPPED, ModelEntry, ModelOptions, refuse_missing
 from ..protocol import settings_from
 from ..scoring import CellResult, RowData, open_predictions
+from ..storage import SWEEP_JOURNAL
 from ..sweeps import STAGES, Sweep, grid_tables, in_best_formats, run_sweep
 from .command_base import PATH, Command, option, say, switch
 from .leaderboard import boards_from
@@ -122,7 +123,7 @@ class Demonstration:
         sweep = Sweep(
             models=tuple(map(ModelEntry, models)),
             work_dir=self.folder / "runs",
-            journal=self.folder / "calls.jsonl",
+            journal=self.folder / SWEEP_JOURNAL,
             **fields,
         )
         if best is not None:

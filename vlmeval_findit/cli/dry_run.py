@@ -12,7 +12,14 @@ from rich.console import Console
 from rich.progress import Progress
 
 from ..core import counted
-from ..engine import Cell, Deployment, InVLMEvalKit, JournalView, check_earlier_answers
+from ..engine import (
+    Cell,
+    Deployment,
+    InVLMEvalKit,
+    JournalView,
+    PendingBatches,
+    check_earlier_answers,
+)
 from ..leaderboard import Column, count_column, table_of
 from ..models import PRICES_AS_OF, ChatModel, Load, ModelOptions, tiers_in
 from ..sweeps import (
@@ -45,14 +52,20 @@ def of_sweep(sweep: Sweep, options: ModelOptions, journal_of: JournalOf | None =
     ``journal_of``: returns the journal of a cell (None: the sweep has one).
     """
     deployments = deployments_for(sweep, options, budget_for(sweep), asks=False)
+    # A sweep has its batches in its own journal
+    pending = None if journal_of is None else PendingBatches.of(sweep.work_dir)
     groups = sweep_groups(sweep, deployments)
     with opened_journals(journal_of or (lambda cell: sweep.journal)) as view_of:
         for deployment, group in zip(deployments, groups, strict=True):
             for cell in group.cells:
                 _check_cell(sweep, deployment, cell, view_of(cell))
+                if pending is not None and journal_of is not None:
+                    pending.refuse(cell, journal_of(cell))
         with _bars() as track:
             dry = count_calls(groups, view_of, track)
-    numbers = ("cells", "queries", "images", "calls", "finished")
+    numbers = ["cells", "queries", "images", "calls", "finished"]
+    if any(each.submitted for each in dry.counts):
+        numbers.append("submitted")
     columns: list[Column[GroupCounts]] = [Column("model", lambda each: each.name)]
     columns += [count_column(number, attrgetter(number)) for number in numbers]
     print_table(table_of("Calls", columns, dry.counts), _REST)
@@ -92,13 +105,15 @@ def _bars() -> Iterator[Track]:
 
 
 def _print_sums(dry: DryRun, half: bool) -> None:
-    names = ("cells", "queries", "calls", "finished")
-    cells, queries, calls, finished = (
+    names = ("cells", "queries", "calls", "finished", "submitted")
+    cells, queries, calls, finished, submitted = (
         sum(getattr(each, name) for each in dry.counts) for name in names
     )
+    on_way = f", {submitted:,} on their way in batches" if submitted else ""
     say(
         f"{counted(cells, 'cell')}, {queries:,} queries, {counted(dry.images, 'image')}, "
-        f"{counted(calls, 'model call')}, {calls - finished:,} of them still to make"
+        f"{counted(calls, 'model call')}, {calls - finished - submitted:,} of them still to make"
+        f"{on_way}"
     )
     load = reduce(Load.__add__, (each.load for each in dry.counts if each.load), Load())
     if load.calls:

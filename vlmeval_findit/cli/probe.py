@@ -45,7 +45,7 @@ from ..scoring import (
     prompt_tokens,
     reply_note,
 )
-from ..storage import PROBE_FILE
+from ..storage import PROBE_FILE, SWEEP_JOURNAL
 from ..sweeps import Sweep, run_sweep
 from .command_base import WRITTEN, complete_models, is_quiet, option, say
 from .early_checks import check_amounts, refuse_untabled
@@ -205,7 +205,7 @@ def _sweep(
         variants=(variant,),
         limit=limit,
         work_dir=folder / f"{limit}",
-        journal=folder / "calls.jsonl",
+        journal=folder / SWEEP_JOURNAL,
         serve=serving,
         max_usd=options.max_usd,
     )

@@ -23,7 +23,6 @@ from ..engine import CellBuilder
 from ..report import (
     CARDS_ON_A_PAGE,
     COMPARE_FLAG,
-    JOURNAL_NAME,
     CellView,
     FollowedSweep,
     SectionFailure,
@@ -36,6 +35,7 @@ from ..report import (
     sides_of,
 )
 from ..scoring import RowData
+from ..storage import SWEEP_JOURNAL
 from ..sweeps import Sweep, read_sweep, stage_variants
 from .command_base import (
     WRITTEN_FILE,
@@ -216,7 +216,7 @@ def _files_of(path: Path) -> SweepFiles:
     if suffix_of(path) in (".yaml", ".yml") and not path.is_dir():
         raise ConfigError(f"{path}: the file does not exist (a work dir may be created later)")
     # By default the journal of a search lies next to its work dir.
-    journal = path.absolute().parent / JOURNAL_NAME
+    journal = path.absolute().parent / SWEEP_JOURNAL
     return SweepFiles(path.absolute(), journal if journal.is_file() else None)
 
 

@@ -37,7 +37,7 @@ from ..protocol import (
     wants_logprobs,
 )
 from ..serving import end_servers
-from ..storage import make_folders_of_host
+from ..storage import SWEEP_JOURNAL, make_folders_of_host
 from ..sweeps import SingleRuns, Sweep, ask_runs, own_journal, refuse_samples
 from .command_base import (
     PATH,
@@ -292,7 +292,7 @@ def _sweep(run: RunLine) -> Sweep:
         limit=run.limit,
         logprobs=wants_logprobs(),
         work_dir=run.work_dir,
-        journal=run.work_dir / "calls.jsonl",
+        journal=run.work_dir / SWEEP_JOURNAL,
         skip_missing=skips_missing(),
     )
     return with_options(sweep, run.options)

@@ -10,6 +10,7 @@ from ..analysis import ranking_rule
 from ..benchmarks.findit import BENCHMARK, MARKS, AnnotationTable
 from ..core import suggestion
 from ..models import ModelOptions, find_model, space_or_variable
+from ..storage import SWEEP_JOURNAL
 from ..sweeps import search_sweep, search_target
 from .command_base import (
     PATH,
@@ -102,7 +103,7 @@ def command(
         refuse_untabled(entry)
     places = (
         work_dir or Path("outputs/search"),
-        journal or (work_dir or Path("outputs")) / "calls.jsonl",
+        journal or (work_dir or Path("outputs")) / SWEEP_JOURNAL,
     )
     sweep = search_sweep(entry, table, limit, places, _marks(marks), race)
     return run_or_count(with_options(sweep, options), options, out)

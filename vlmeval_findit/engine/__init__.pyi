@@ -148,6 +148,15 @@ from .journal.view import (
     JournalTail as JournalTail,
 )
 
+from .batch_backend import (
+    BatchLedger as BatchLedger,
+)
+
+from .pending_batches import (
+    note_batch_journal as note_batch_journal,
+    PendingBatches as PendingBatches,
+)
+
 from .cell_files import (
     count_failed as count_failed,
     score_in_memory as score_in_memory,

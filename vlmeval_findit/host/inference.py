@@ -42,6 +42,7 @@ from ..engine import (
     ModelStoppedError,
     Output,
     OverHttp,
+    PendingBatches,
     PlannedCalls,
     StoppedError,
     ThreadedBackend,
@@ -317,7 +318,9 @@ def prepare_run(
             model,
         )
     model_folder = work_dir.parent if _RUN_FOLDER.fullmatch(work_dir.name) else work_dir
-    return HostRun(model_folder / path.name, output, deployment)
+    run = HostRun(model_folder / path.name, output, deployment)
+    PendingBatches.of(model_folder.parent).refuse(output.cell, RunFiles(run.path).calls)
+    return run
 
 
 def answer_dataset(

@@ -11,7 +11,6 @@ from .live_page import (
 )
 
 from .sweep_progress import (
-    JOURNAL_NAME as JOURNAL_NAME,
     SweepState as SweepState,
     CellView as CellView,
     SweepFiles as SweepFiles,

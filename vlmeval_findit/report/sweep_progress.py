@@ -17,11 +17,18 @@ from .. import benchmarks
 from ..core import open_text
 from ..engine import CellBuilder, JournalTail, lock_path
 from ..protocol import SAMPLE_SETTING, DatasetVariant, Identity
-from ..storage import RunFiles, files_below, is_held, parse_record, read_identity, run_of
+from ..storage import (
+    SWEEP_JOURNAL,
+    RunFiles,
+    files_below,
+    is_held,
+    parse_record,
+    read_identity,
+    run_of,
+)
 
 IDENTITY = "_identity.json"
-JOURNAL_NAME = "calls.jsonl"  # Name of a sweep's journal in its folder
-_LOCKS = (".sweep.lock", f"{JOURNAL_NAME}.lock")
+_LOCKS = (".sweep.lock", f"{SWEEP_JOURNAL}.lock")
 
 
 class SweepState(Enum):
@@ -120,7 +127,7 @@ class FollowedSweep:
         """
         named = self._files.journal
         paths = sorted(files_below(self._files.folder))
-        journals = dict.fromkeys(path for path in paths if path.name.endswith(JOURNAL_NAME))
+        journals = dict.fromkeys(path for path in paths if path.name.endswith(SWEEP_JOURNAL))
         if named is not None:
             journals = {named: None} | journals
         locks = {path for path in paths if path.name.endswith(_LOCKS)}

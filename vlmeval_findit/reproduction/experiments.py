@@ -14,7 +14,7 @@ from typing import Any
 
 from ..core import sha256_of, write_text_once
 from ..protocol import Predictions
-from ..storage import PROBE_FILE
+from ..storage import PROBE_FILE, SWEEP_JOURNAL
 from ..sweeps import Sweep
 from .figure_metric import measure_figure
 from .reproduction_records import Attempt, Setup
@@ -61,7 +61,7 @@ class Experiments:
             variants=setup.variants,
             pictures=setup.sample,
             work_dir=folder or self.folder(setup),
-            journal=self._deployment_folder(setup) / "calls.jsonl",
+            journal=self._deployment_folder(setup) / SWEEP_JOURNAL,
         )
 
     def attempt(self, setup: Setup) -> Attempt:

@@ -75,6 +75,7 @@ from .reply_records import (
 )
 
 from .run_files import (
+    SWEEP_JOURNAL as SWEEP_JOURNAL,
     PROVENANCE as PROVENANCE,
     RunFiles as RunFiles,
     OTHER_SPACE as OTHER_SPACE,

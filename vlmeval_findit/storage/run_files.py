@@ -13,6 +13,7 @@ from pathlib import Path
 
 from ..core import read_json
 
+SWEEP_JOURNAL = "calls.jsonl"  # The journal of a sweep, in its folder of results
 PROVENANCE = "_provenance.json"  # Of the file that marks a run as scored
 
 

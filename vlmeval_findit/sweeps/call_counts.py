@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 
 from ..boxes import Space
 from ..engine import (
+    BatchLedger,
     Cell,
     CellBuilder,
     Deployment,
@@ -69,6 +70,7 @@ class GroupCounts:
     images: int  # distinct files
     calls: int  # distinct calls
     finished: int  # with a suitable answer in the journal
+    submitted: int  # in batches whose results are not collected
     load: Load | None = None  # what the others send (None: not over HTTP)
 
 
@@ -124,12 +126,20 @@ def count_calls(
         view = view_of(cell)
         return view is not None and view.serves(key, logprobs=cell.logprobs)
 
+    @cache
+    def open_in(view: JournalView) -> frozenset[str]:
+        return BatchLedger(view).open
+
+    def is_submitted(cell: Cell, key: str) -> bool:
+        view = view_of(cell)
+        return view is not None and key in open_in(view)
+
     for group in track(groups, len(groups), "models counted"):
         # Models that are asked the same share their counts, unless a journal tells them apart.
         same = (group.name,) if has_journal else _asked_alike(group.cells)
         if same not in counted:
-            counted = {same: _count(group.cells, images, is_finished)}
-        files, calls, left = counted[same]
+            counted = {same: _count(group.cells, images, is_finished, is_submitted)}
+        files, calls, submitted, left = counted[same]
         counts.append(
             GroupCounts(
                 group.name,
@@ -137,7 +147,8 @@ def count_calls(
                 queries=sum(len(cell.rows) for cell in group.cells),
                 images=files,
                 calls=calls,
-                finished=calls - len(left),
+                finished=calls - submitted - len(left),
+                submitted=submitted,
                 load=group.chat and weights.load(left, group.chat).paid(group.share),
             )
         )
@@ -168,21 +179,32 @@ class _LeftCall(NamedTuple):
     several: bool  # whether any other call has the same images
 
 
+_Is = Callable[[Cell, str], bool]
+"""Whether something is so of a call of a cell, by its key."""
+
+
 class _CountedCalls(NamedTuple):
     images: int  # distinct files
     calls: int
+    submitted: int
     left: Sequence[_LeftCall]
 
 
 def _count(
-    cells: Sequence[Cell], images: Images, is_finished: Callable[[Cell, str], bool]
+    cells: Sequence[Cell], images: Images, is_finished: _Is, is_submitted: _Is
 ) -> _CountedCalls:
     """Count the calls of cells; equal calls once."""
     calls = 0
+    submitted = 0
     unanswered = []
     for call in Plan(cells).calls():
         calls += 1
-        if not any(is_finished(cells[at], call.key) for at in call.needed_by):
+        needed_by = [cells[at] for at in call.needed_by]
+        if any(is_finished(cell, call.key) for cell in needed_by):
+            continue
+        if any(is_submitted(cell, call.key) for cell in needed_by):
+            submitted += 1
+        else:
             unanswered.append(call)
     left = []
     for _, group in groupby(unanswered, attrgetter("image_sha256")):
@@ -192,7 +214,7 @@ def _count(
             number = call.cell.prompt_hashes.images[call.at]
             words = words_of(prompts.parts(call.row))
             left.append(_LeftCall(prompts, number, *words, place > 0, len(same_images) > 1))
-    return _CountedCalls(len(_files(cells, images)), calls, left)
+    return _CountedCalls(len(_files(cells, images)), calls, submitted, left)
 
 
 # --- what calls over HTTP send --------------------------------------------------------------------

@@ -27,6 +27,7 @@ from ..engine import (
     Journal,
     JournalView,
     Output,
+    PendingBatches,
     Watcher,
     clean_up,
     merge_predictions,
@@ -78,9 +79,11 @@ def ask_runs(
         deployment = stated.in_space(runs.settings.space)
         outputs = [_output(runs, deployment, tables, name) for name in runs.datasets]
         prepared.append((deployment, outputs))
+    pending = PendingBatches.of(runs.work_dir)
     for deployment, outputs in prepared:
         for output in outputs:
             _check(deployment, output, watcher, cancel)
+            pending.refuse(output.cell, RunFiles(output.path).calls)
     stopped = StoppedModels(watcher)
     results: list[CellResult] = []
     for deployment, outputs in prepared:

@@ -53,6 +53,7 @@ from ..models import (
     space_or_variable,
 )
 from ..protocol import DatasetVariant
+from ..storage import SWEEP_JOURNAL
 from .sweep_cells import Sweep, SweepOptions, cells_by_stage, refuse_race
 
 
@@ -141,7 +142,7 @@ def _sweep(text: YamlText, file: SweepFile, work_dir: Path | None) -> Sweep:
         stages=_stages(file),
         views=_views(file),
         work_dir=work_dir,
-        journal=Path(file.journal).expanduser() if file.journal else work_dir / "calls.jsonl",
+        journal=Path(file.journal).expanduser() if file.journal else work_dir / SWEEP_JOURNAL,
         skip_missing=bool(file.skip_missing_images),
         places=_places(text, file),
     )

@@ -22,6 +22,7 @@ from ..engine import (
     Watcher,
     clean_up,
     merge_predictions,
+    note_batch_journal,
 )
 from ..protocol import DatasetVariant
 from ..scoring import CellResult
@@ -62,6 +63,8 @@ def run_sweep(
         engine = Engine(sizes, watcher, cancel, open_journal)
         for deployment in deployments:
             deployment.check()
+        if sweep.batch is not None:
+            note_batch_journal(sweep.work_dir, sweep.journal)
         stack.enter_context(Lock(sweep_lock, ONE_WRITER))
         for entry in sweep.models:
             folder = sweep.work_dir / entry.name
