@@ -193,15 +193,15 @@ def test_rows_that_any_audit_listed_are_listed() -> None:
 OTHER_ROWS = {
     "fewer": (
         AuditRecord(TABLE, 100, (1,), 99, 1, ("m",), judged="0-99"),
-        "the random rows were drawn from 100 and 1,000 rows",
+        "the audits drew random rows from different rows (100 and 1,000)",
     ),
     "as many, without a common one": (
         AuditRecord(TABLE, 1000, (1000,), 999, 1, ("m",), judged="1000-1999"),
-        "the random rows were drawn from different 1,000 rows",
+        "the audits drew random rows from different rows (1,000 each)",
     ),
     "as many, all but one the same": (
         AuditRecord(TABLE, 1000, (1,), 999, 1, ("m",), judged="1-1000"),
-        "the random rows were drawn from different 1,000 rows",
+        "the audits drew random rows from different rows (1,000 each)",
     ),
     "as many, not recorded which": (
         AuditRecord(TABLE, 1000, (1,), 999, 1, ("m",)),
@@ -219,6 +219,7 @@ def test_audits_of_other_rows_are_not_put_together(second: str) -> None:
         assert wrong is not None
         assert wrong.total is None
         assert wrong.why_no_total.startswith(why)
+        assert wrong.share_low is wrong.share_high is None, "rows of no one sample"
         drawn_from = rows_drawn_from(audits)
         assert (drawn_from.number, drawn_from.number_in(range(1000))) == (None, None)
 

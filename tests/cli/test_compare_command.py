@@ -18,6 +18,7 @@ from vlmeval_findit.analysis import compare_runs
 from vlmeval_findit.benchmarks.findit import FindItQuery
 from vlmeval_findit.cli import main
 from vlmeval_findit.protocol import FAILED_ANSWER
+from vlmeval_findit.scoring import Run
 from vlmeval_findit.statistics import TOO_FEW_IMAGES, WHICH_IMAGES_COUNT
 
 __all__ = ["letters"]
@@ -200,32 +201,82 @@ def test_each_row_of_folders_has_its_models_and_its_metric(
         assert row.split()[1:3] == [f"{values['A']:.1f}", f"{values['B']:.1f}"]
 
 
-@pytest.mark.parametrize("way", ["itself", "link", "copy", "another model"])
-def test_equal_replies_are_said_to_be_equal(
-    way: str, world: World, capsys: pytest.CaptureFixture[str]
+def beside(run: Run, way: str, world: World) -> Path:
+    """Return another path to the files of a run."""
+    folder = world.folder / way
+    folder.mkdir()
+    for file in world.runs.glob("One*"):
+        (folder / file.name).symlink_to(file) if way == "link" else shutil.copy(file, folder)
+    return folder / run.path.name
+
+
+def said_of_equal_answers(shown: str) -> list[str]:
+    return [line for line in shown.splitlines() if line.startswith("A and B are")]
+
+
+@pytest.mark.parametrize("way", ["itself", "link", "copy"])
+@pytest.mark.parametrize("fails", [False, True])
+def test_a_run_and_itself_have_no_interval(
+    fails: bool, way: str, world: World, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    run = world.run("One", JSON, speaking(JSON, 0.7))
-    other = run.path
-    if way == "another model":
-        other = world.run("Two", JSON, speaking(JSON, 0.7)).path
-    elif way != "itself":
-        folder = world.folder / way
-        folder.mkdir()
-        for file in world.runs.glob("One*"):
-            (folder / file.name).symlink_to(file) if way == "link" else shutil.copy(file, folder)
-        other = folder / run.path.name
-    assert main(["compare", str(run.path), str(other)]) == 0
+    run = world.run("One", JSON, failing if fails else speaking(JSON, 0.7))
+    other = run.path if way == "itself" else beside(run, way, world)
+    out = world.folder / "compared.json"
+    assert main(["compare", str(run.path), str(other), "--json", str(out)]) == 0
     shown = capsys.readouterr().out
     table = findit.compare(run.path, other)
-    if way == "another model":
-        assert "A and B are two runs, and every reply is equal." in shown
-        assert table["p"].notna().all()
-        return
-    assert "A and B are the same run: every reply is equal." in shown
+    said = "A and B are the same run: every reply is equal"
+    assert said_of_equal_answers(shown) == [f"{said}."]
+    assert f"–: {said}." in shown
+    assert "Intervals" not in shown
     assert "+0.0 -" not in shown
-    assert "–: A and B are the same run: every reply is equal." in shown
+    assert [pair["same answers"] for pair in json.loads(out.read_text())] == [said]
     assert set(table["A - B"]) == {0.0}
     assert table[["A - B low", "A - B high", "p"]].isna().all(axis=None)
+
+
+def test_two_models_with_equal_replies_are_tested(
+    world: World, capsys: pytest.CaptureFixture[str]
+) -> None:
+    paths = [world.run(name, JSON, speaking(JSON, 0.7)).path for name in ("One", "Two")]
+    out = world.folder / "compared.json"
+    assert main(["compare", *map(str, paths), "--json", str(out)]) == 0
+    shown = capsys.readouterr().out
+    said = "A and B are two runs, and every reply is equal"
+    assert said_of_equal_answers(shown) == [f"{said}."]
+    assert "Intervals" in shown
+    assert [pair["same answers"] for pair in json.loads(out.read_text())] == [said]
+    assert findit.compare(*paths)["p"].notna().all()
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_one_file_in_two_spaces_is_said_to_be_one(
+    fails: bool, world: World, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = world.run("One", JSON, failing if fails else speaking(JSON, 0.7))
+    other = beside(run, "copy", world)
+    assert main(["score", str(other), "--space", "unit", "--force"]) in (0, 1)
+    capsys.readouterr()
+    marked = next(
+        path for path in other.parent.glob("One*_provenance.*json") if "unit" in path.name
+    )
+    out = world.folder / "compared.json"
+    assert main(["compare", str(run.path), str(marked), "--json", str(out)]) == 0
+    shown = capsys.readouterr().out
+    said = "A and B are one file of answers, scored in two ways: only the scoring differs"
+    assert said_of_equal_answers(shown) == [f"{said}."]
+    assert [pair["same answers"] for pair in json.loads(out.read_text())] == [said]
+
+
+def test_replies_that_differ_in_one_row_are_not_called_equal(
+    world: World, capsys: pytest.CaptureFixture[str]
+) -> None:
+    paths = [world.run("One", JSON, speaking(JSON, 0.7)).path]
+    paths.append(world.run("Two", JSON, speaking(JSON, 0.6)).path)
+    out = world.folder / "compared.json"
+    assert main(["compare", *map(str, paths), "--json", str(out)]) == 0
+    assert said_of_equal_answers(capsys.readouterr().out) == []
+    assert [pair["same answers"] for pair in json.loads(out.read_text())] == [None]
 
 
 @pytest.mark.parametrize(

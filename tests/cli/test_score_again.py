@@ -19,7 +19,7 @@ from vlmeval_findit.protocol import (
     Known,
     ReviewVerdict,
     choose_value,
-    forget_remarks,
+    say_once,
 )
 from vlmeval_findit.scoring import load_run, score_again
 from vlmeval_findit.storage import RunFiles, run_of
@@ -63,7 +63,7 @@ def test_what_a_score_was_told_is_known_again(
     first = told_of(path)
     if lost != "nothing":
         getattr(RunFiles(path), lost).unlink()
-    forget_remarks()
+    say_once.cache_clear()
     caplog.clear()
     assert main(["score", str(path.parent)]) == 0
     assert told_of(path) == first
@@ -96,14 +96,14 @@ def test_of_changed_predictions_it_is_named_and_not_taken(
     rows = json.loads(path.read_text())
     rows[0]["prediction"] = "[]"
     path.write_text(json.dumps(rows))
-    forget_remarks()
+    say_once.cache_clear()
     caplog.clear()
     assert main(["score", str(path)]) == 2
     said = caplog.text
     assert f"{path}: its last score was told coordinate space " in said
     for flag in flags[::2]:
         assert f"{flag} '" in said.partition("Where it still holds type")[2]
-    forget_remarks()
+    say_once.cache_clear()
     caplog.clear()
     assert main(["score", str(path), *flags]) == 0
     assert "its last score was told" not in caplog.text

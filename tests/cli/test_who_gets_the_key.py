@@ -13,7 +13,7 @@ from every_pair import every_pair
 
 from vlmeval_findit.cli import main
 from vlmeval_findit.models import PROVIDERS
-from vlmeval_findit.protocol import FORCE_VARIABLE, forget_remarks
+from vlmeval_findit.protocol import FORCE_VARIABLE, say_once
 
 DATA = "FindIt_Demo_xyxy_json"
 ELSEWHERE = "http://127.0.0.1:9/v1"
@@ -36,7 +36,7 @@ def folder(demo_data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     for name in (*VARIABLES, *SERVER_VARIABLES):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.chdir(tmp_path)
-    forget_remarks()
+    say_once.cache_clear()
 
 
 @pytest.fixture(scope="module")

@@ -31,7 +31,7 @@ from vlmeval_findit.protocol import (
     Settings,
     ThoughtMarks,
     choose_value,
-    forget_remarks,
+    say_once,
     settings_from,
 )
 from vlmeval_findit.scoring import score_file
@@ -47,7 +47,7 @@ VARIABLES = ["unit", "no_rescale", json.dumps(LETTERBOX), "pixels"]
 @pytest.fixture(autouse=True)
 def _settings_and_remarks_end_with_a_test(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(FORCE_VARIABLE, "")  # --force sets it for the process
-    forget_remarks()
+    say_once.cache_clear()
 
 
 @pytest.fixture
@@ -259,7 +259,7 @@ def test_scoring_tells_a_stated_space_with_the_known_one(
     in_place = "in place of grid1000 (model table: Qwen3-VL)"
     for command in ("coords", "score"):
         caplog.clear()
-        forget_remarks()
+        say_once.cache_clear()
         assert main([command, "out", "--space", "unit", *flags]) in (0, 1)
         told = [each for each in caplog.messages if "as stated" in each]
         assert told == [f"{KNOWN}: coordinate space unit, as stated, {in_place}"]

@@ -57,7 +57,9 @@ def test_openvlm_and_the_sheet(board: Board, tmp_path: Path) -> None:
     others = ["Errors", "Not compared", "All values", "Notes"]
     assert book.sheetnames == ["Scores", "Formats", "What was lost", *details, *others]
     for metric, name in zip(METRICS, ["Scores", *details], strict=True):
-        cells = [[cell.value for cell in row[1:5]] for row in book[name].iter_rows(3, 6)]
+        rows = [[cell.value for cell in row] for row in book[name].iter_rows(3, 6)]
+        place = rows[0].index("model")
+        cells = [row[place : place + 4] for row in rows]
         assert cells[0] == ["model", "formats tried", "Overall", "Overall elsewhere"]
         values = {model: value for model, _, value, _ in cells[1:]}
         overall = {model: board.cells[model, OVERALL].entries[metric].value for model in values}

@@ -151,7 +151,8 @@ def test_published_rows_stand_below_and_have_no_rank(board: Board, tmp_path) -> 
     write_board(board, tmp_path)
     sheet = load_workbook(tmp_path / "leaderboard.xlsx")["Scores"]
     last = 3 + len(board.models) + 2
-    assert [sheet.cell(last, at).value for at in (1, 2, 10)] == ["published", "Small_Model", 31]
+    shown = [sheet.cell(last, at).value for at in (1, 2, 3, 11)]
+    assert shown == ["published", None, "Small_Model", 31]
     latex = as_latex(board)
     assert r" & \textit{Small\_Model} &  &  & -- & -- & -- & -- & 31.0 & -- \\" in latex
     assert "Published values, not ranked: A paper, table 2" in latex

@@ -214,7 +214,8 @@ def test_every_output_ranks_and_tests_the_same_value(equal: World, tmp_path: Pat
         assert int(row[f"{F1} rank"]) == board.entry(model, OVERALL, F1).rank
         (as_json,) = (r for r in content if (r["model"], r["dataset"]) == (model, "mean: Overall"))
         assert as_json[f"{F1} elsewhere"]["value"] == pytest.approx(tested, abs=1e-4)
-        of_model = next(r for r in book.iter_rows(4) if r[1].value == model)
+        place = titles.index("model")
+        of_model = next(r for r in book.iter_rows(4) if r[place].value == model)
         in_sheet = of_model[titles.index("Overall elsewhere")].value
         assert in_sheet == pytest.approx(tested, abs=1e-4)
         in_openvlm = results[model]["FindIt_average_Overall"]

@@ -104,16 +104,19 @@ def test_a_sheet(tmp_path) -> None:
     write_sheets({"F1": TABLE, "none": Table("None", TABLE.fields, [])}, tmp_path / "book.xlsx")
     book = load_workbook(tmp_path / "book.xlsx")
     sheet = book["F1"]
-    assert (sheet["A1"].value, sheet["C2"].value) == (TABLE.title, "mean of 2")
-    names = ["rank", "model", "Overall", "95 % interval", "A - B", "95 % interval", "p", "queries"]
-    assert [cell.value for cell in sheet[3]] == [cell.value for cell in book["none"][3]] == names
+    assert (sheet["A1"].value, sheet["D2"].value) == (TABLE.title, "mean of 2")
+    names = ["model", "Overall", "95 % interval", "A - B", "95 % interval", "p", "queries"]
+    assert [cell.value for cell in sheet[3]] == ["best rank", "worst rank", *names]
+    assert [cell.value for cell in book["none"][3]] == ["rank", *names]
     assert [cell.value for cell in sheet[5]] == [
-        "1–3 ?", "=B", 60, "50.0–69.0 #2 †", -1.5, None, 0.25, 12
+        1, 3, "=B", 60, "50.0–69.0 #2 †", -1.5, None, 0.25, 12
     ]  # fmt: skip
-    assert (sheet["A4"].value, sheet["A5"].number_format) == (1, "General")
-    assert sheet["B5"].data_type == "s"
-    assert (sheet["C4"].font.bold, sheet["C6"].font.italic) == (True, True)
-    assert (sheet.freeze_panes, sheet.auto_filter.ref) == ("C4", "A3:H6")
+    assert [cell.value for cell in sheet["A"][3:]] == [1, 1, "published"]
+    assert [cell.value for cell in sheet["B"][3:]] == [1, 3, None], "ranks are numbers"
+    assert (sheet["A5"].number_format, sheet["B5"].number_format) == ("General", 'General" ?"')
+    assert sheet["C5"].data_type == "s"
+    assert (sheet["D4"].font.bold, sheet["D6"].font.italic) == (True, True)
+    assert (sheet.freeze_panes, sheet.auto_filter.ref) == ("D4", "A3:I6")
 
 
 def test_amounts_in_a_sheet_have_three_digits(tmp_path) -> None:
@@ -165,6 +168,57 @@ def test_no_two_models_have_one_name_in_a_terminal(width: int) -> None:
     for part in to_terminal(Table("", fields, rows), width):
         shown = [str(cell) for cell in part.columns[1].cells]
         assert len({*shown}) == len(models)
+
+
+def lines_of(table: Table, width: int) -> list[str]:
+    """Return the lines of a table on a terminal."""
+    out = Console(width=width, file=StringIO(), record=True)
+    for part in to_terminal(table, width):
+        out.print(part)
+    return out.export_text().splitlines()
+
+
+KINDS_OF_NAMES = {
+    "short": ["a", "b", "c"],
+    "alike": [f"Qwen3-VL-8B-Instruct-sft-refcoco-lr1e5-step{at}000-merged" for at in range(9)],
+    "alike at the end": [f"{at}-checkpoint-of-a-very-long-training-run" for at in range(30)],
+    "without blanks": ["x" * 70, "x" * 71],
+    "wide": ["数据集名称很长很长很长很长一", "数据集名称很长很长很长很长二"],
+}
+SENTENCE = "its reply was not read because neither a box nor a point stands in it"
+
+
+@pytest.mark.parametrize("width", [31, 50, 60, 80])
+def test_sentences_beside_names_are_folded_not_cut(width: int) -> None:
+    fields = [Field("model"), Field("why")]
+    rows = [["m" * 60, SENTENCE], ["n" * 60, f"{SENTENCE}, nor a word"]]
+    table = Table("", fields, rows)
+    assert max(map(cell_len, lines_of(table, width))) <= width
+    shown = [str(cell) for part in to_terminal(table, width) for cell in part.columns[-1].cells]
+    assert shown == [why for _, why in rows]
+
+
+@pytest.mark.parametrize("width", [31, 50, 60, 80, 120])
+@pytest.mark.parametrize("names", KINDS_OF_NAMES.values(), ids=KINDS_OF_NAMES)
+@pytest.mark.parametrize("keys", [1, 2])
+def test_nothing_is_cut_at_any_width(keys: int, names: list[str], width: int) -> None:
+    fields = [Field("dataset"), Field("model")][:keys]
+    fields += [Field("F1@0.5", FieldType.VALUE, interval=True), Field("why"), Field("file")]
+    path = "/".join(["a_folder_of_runs"] * 5)
+    rows = []
+    for name in names:
+        value = TableCell(61.25, Interval(52.0, 70.125))
+        rows.append([*["FindIt_Scenes_mini_xyxy_json"] * (keys - 1), name, value, SENTENCE, path])
+    lines = lines_of(Table("", fields, rows), width)
+    assert max(map(cell_len, lines)) <= width
+    text = "".join(lines)
+    assert text.count("61.2") == text.count("52.0–70.1") == len(names)
+    for part in to_terminal(Table("", fields, rows), width):
+        shown = [str(cell) for cell in part.columns[keys - 1].cells]
+        assert len({*shown}) == len(names), "names that differ are told apart"
+        for column in part.columns:
+            assert column.overflow == "fold"
+            assert not column.no_wrap
 
 
 @pytest.mark.parametrize(

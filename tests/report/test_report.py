@@ -147,6 +147,24 @@ def gallery_of(run: Run) -> dict[str, Any]:
     return gallery_data(choose_cards(gather_transcripts([run])[0]), [run])
 
 
+@pytest.mark.parametrize(
+    ("cards", "words"),
+    [
+        (1, "1 of 36 answers: the worst of 1 run."),
+        (2, "2 of 36 answers: the worst and the best of 1 run."),
+        (3, "3 of 36 answers: of 1 run the worst, the best, some"),
+        (6, "6 of 36 answers: of 2 runs the worst, the best, some"),
+        (9, "9 of 36 answers: of every run the worst, the best, some"),
+        (36, "36 of 36 answers. The values"),
+    ],
+)
+def test_the_gallery_says_which_answers_it_has(cards: int, words: str, world: World) -> None:
+    for rate in (2, 5, 8):
+        world.predict(f"M{rate}", JSON, speaking(JSON, rate / 10))
+    page = make_page(make_board(load_runs([world.runs])), NOW, cards)
+    assert words in " ".join(page.split())
+
+
 def test_cards_hold_picture_prompt_reply_and_boxes(world: World) -> None:
     data = gallery_of(world.run("Some-Model", LABELS, speaking(LABELS, 1.0)))
     card = data["cards"][0]

@@ -9,7 +9,13 @@ from vlmeval_findit.benchmarks.findit import F1_FAILED_MISSED
 from vlmeval_findit.coords import ORDERS, SPACES, Convention
 from vlmeval_findit.data import Conditions
 from vlmeval_findit.protocol import FAILED_ANSWER, Reply, ReplyRecord
-from vlmeval_findit.reproduction import FIGURE_METRICS, FigureMetricError, figure_metric, measure_in
+from vlmeval_findit.reproduction import (
+    FIGURE_METRICS,
+    Evidence,
+    FigureMetricError,
+    figure_metric,
+    judge_attempt,
+)
 
 # An object of 80 x 40 pixels in a picture of 200 x 100, in thousandths
 OBJECT = (20.0, 10.0, 100.0, 50.0)
@@ -125,8 +131,10 @@ def test_same_replies_in_another_convention() -> None:
     tried = attempt(figure(90.0), predictions(data, replies))
     pixels = Convention(SPACES["pixels"], ORDERS["xyxy"])
     assert tried.value == 0.0
-    assert measure_in(tried, pixels) == pytest.approx(100 * 5 / 6)
-    assert measure_in(tried, pixels._replace(space=SPACES["grid1000"])) == 0.0
+    evidence = Evidence(tried, judge_attempt(tried))
+    assert evidence.value_of(evidence.replies_in(pixels)) == pytest.approx(100 * 5 / 6)
+    thousandths = pixels._replace(space=SPACES["grid1000"])
+    assert evidence.value_of(evidence.replies_in(thousandths)) == 0.0
 
 
 def test_metric_without_a_measure_is_refused() -> None:

@@ -157,7 +157,7 @@ WINNER = "models:\n  FullImage:\n    FindIt:\n      winner: "
         (WINNER + "xyxy", "winner of FullImage: FindIt_Demo_insdet_xyxy: the output"),
         (WINNER + "xyxx_text", "unknown representation 'xyxx': did you mean"),
         (WINNER.replace("FindIt", "FindItt") + "all_json",
-         "no format of FindIt was chosen for 'FullImage' (there are: FindItt)"),
+         "formats.yaml: no format of FindIt was chosen for 'FullImage' (there are: FindItt)"),
         ("models: {Other: {FindIt: {winner: xyxy_text}}}",
          "search --model FullImage --data FindIt_Demo_insdet_xyxy_text"),
     ],

@@ -275,10 +275,11 @@ class BestFormats:
         known = self.models.get(model, {})
         name = benchmark.name if benchmark.name in known else _ASKED_LIKE.get(benchmark.name)
         if name not in known:
+            there = ", ".join(known) or ", ".join(self.models) or "none"
             raise ValueError(
-                f"no format of {benchmark.name} was chosen for {model!r} (there are: "
-                f"{', '.join(known) or ', '.join(self.models) or 'none'}): find it with "
-                f"run_findit.py search --model {model} --data {variant.name}"
+                f"{self._path}: no format of {benchmark.name} was chosen for {model!r} (there are: "
+                f"{there}). Find it: python run_findit.py search --model {model} --data "
+                f"{variant.name}"
             )
         try:
             return benchmark.in_format(variant, known[name])

@@ -29,8 +29,8 @@ class WrongLabels:
     random: int  # Judged rows that were drawn at random
     random_wrong: int
     unsure: int  # Further random rows: nobody is sure, or reviewers disagree
-    share_low: float  # 95 % interval of the share
-    share_high: float
+    share_low: float | None  # 95 % interval of the share; None: of audits of different rows
+    share_high: float | None
     listed: int  # Rows of the list; 0 without the record of an audit
     listed_judged: int
     listed_wrong: int
@@ -133,7 +133,10 @@ def estimate_wrong(reviews: Reviews) -> WrongLabels | None:
     if not judged:
         return None
     wrong = _wrong(judged)
-    low, high = _exact_interval(wrong, len(judged))
+    low, high = None, None
+    # Random rows of audits that cannot be put together are no sample of any rows.
+    if len(reviews.audits) < 2 or drawn_from.number is not None:
+        low, high = _exact_interval(wrong, len(judged))
     listed_judged = _judged(decisions[index] for index in listed if index in decisions)
     listed_wrong = _wrong(listed_judged)
     total: CountEstimate | None = None

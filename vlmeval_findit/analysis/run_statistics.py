@@ -52,6 +52,7 @@ class SameAnswers(Enum):
     """What two runs share where all of their answers are equal."""
 
     RUN = "A and B are the same run: every reply is equal"
+    FILE = "A and B are one file of answers, scored in two ways: only the scoring differs"
     REPLIES = "A and B are two runs, and every reply is equal"
 
 
@@ -60,10 +61,15 @@ def is_same_run(run: Run, other: Run) -> bool:
 
     One file of answers scored in two spaces, or with reviews, is two runs.
     """
+    return _is_one_file(run, other) and run.model == other.model and run.sums == other.sums
+
+
+def _is_one_file(run: Run, other: Run) -> bool:
+    """Return whether two runs are scores of one file of answers, perhaps under two paths."""
     its, others = run.provenance, other.provenance
-    is_one_file = its.predictions_sha256 == others.predictions_sha256
-    is_one_model = (run.model, run.variant) == (other.model, other.variant)
-    return is_one_file and is_one_model and run.sums == other.sums
+    if (its.model, run.variant) != (others.model, other.variant):
+        return False
+    return its.predictions_sha256 == others.predictions_sha256
 
 
 def same_answers(run: Run, other: Run) -> SameAnswers | None:
@@ -77,6 +83,8 @@ def same_answers(run: Run, other: Run) -> SameAnswers | None:
         return None
     if is_same_run(run, other):
         return SameAnswers.RUN
+    if _is_one_file(run, other):
+        return SameAnswers.FILE
     replies = _replies(run)
     return SameAnswers.REPLIES if replies and replies == _replies(other) else None
 

@@ -14,6 +14,7 @@ from ..analysis import (
     ELSEWHERE,
     ELSEWHERE_MEANING,
     HIT_SCORE,
+    SameAnswers,
     compare_costs,
     compare_hits,
     compare_means,
@@ -274,11 +275,13 @@ def _print_datasets(
             say(f"{name}: {failed:,} of {counted(queries, 'call')} failed")
         for words in dict.fromkeys(words for run in runs for words in _remarks(run)):
             say(printable(f"{name}: {words}"))
-    say(f"Intervals: {INTERVALS_LEGEND}.")
+    same = {pair[0].board_dataset: same_answers(*pair) for pair in pairs}
+    if {*same.values()} != {SameAnswers.RUN}:
+        say(f"Intervals: {INTERVALS_LEGEND}.")
     print_table(datasets_table(pairs, differences, choice), "--json FILE")
-    for pair in pairs:
-        if same := same_answers(*pair):
-            say(f"{same.value} ({pair[0].board_dataset}).")
+    for dataset, answers in same.items():
+        if answers is not None:
+            say(f"{answers.value} ({dataset}).")
 
 
 def _means(
@@ -311,9 +314,11 @@ def _print_pair(left: Run, right: Run, differences: dict[str, Difference]) -> No
     if left.provenance.reviews is not None:
         print_folded(left.provenance.reviews.counts)
     say(f"{len(left.rows):,} queries")
-    if same := same_answers(left, right):
+    same = same_answers(left, right)
+    if same is not None:
         say(f"{same.value}.")
-    say(f"Intervals: {INTERVALS_LEGEND}.")
+    if same is not SameAnswers.RUN:
+        say(f"Intervals: {INTERVALS_LEGEND}.")
     print_table(comparison_table(left, right, differences), "--json FILE")
     _print_costs(left, right)
     queries = compare_hits(scores_by_index(left), scores_by_index(right))
@@ -376,8 +381,10 @@ def _as_dict(left: Run, right: Run, differences: dict[str, Difference]) -> dict[
         }
         for name, run in (("a", left), ("b", right))
     }
+    same = same_answers(left, right)
     return {
         **sides,
+        "same answers": None if same is None else same.value,
         "metrics": to_json(comparison_table(left, right, differences)),
         "costs": to_json(_cost_table(left, right)),
         "queries": {

@@ -187,10 +187,10 @@ def _print_disputed(
 
 def _wrong_lines(wrong: WrongLabels) -> list[str]:
     share = wrong.random_wrong / wrong.random
-    text = (
-        f"{wrong.random_wrong} of {counted(wrong.random, 'random row')} have a wrong label: "
-        f"{share:.1%} ({wrong.share_low:.1%} to {wrong.share_high:.1%}) of the rows not listed"
-    )
+    text = f"{wrong.random_wrong} of {counted(wrong.random, 'random row')} have a wrong label"
+    if wrong.share_low is not None:
+        interval = f"{wrong.share_low:.1%} to {wrong.share_high:.1%}"
+        text += f": {share:.1%} ({interval}) of the rows not listed"
     lines = [text]
     if wrong.unsure:
         lines.append(f"{counted(wrong.unsure, 'random row')} not counted: nobody is sure of them")

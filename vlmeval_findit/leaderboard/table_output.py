@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -294,15 +294,16 @@ def _html_cell(field: Field, cell: TableCell, is_heading: bool) -> Markup:
 # --- the terminal ---------------------------------------------------------------------------------
 
 _GAP = 2
-_SHORTEST = 16  # Characters of a name, below which it is not shortened
+_SHORTEST = 16  # Characters of a name, below which it is shortened only where a value needs them
+_NARROWEST = 6  # Below that names are folded, as they say nothing
 
 
 def to_terminal(table: Table, width: int) -> Iterator[RichTable]:
     """Make tables of at most ``width`` characters, in which nothing is cut.
 
     If there is no room, the words of ``folded`` names stand below each other; then intervals are
-    below their values, long names are shortened in the middle, different ones differently, and
-    finally columns are spread over several tables with the same names.
+    below their values, long names are shortened in the middle, different ones differently, texts
+    are folded, and finally columns are spread over several tables with the same names.
     """
     from rich.cells import cell_len
     from rich.table import Table as RichTable
@@ -317,26 +318,59 @@ def to_terminal(table: Table, width: int) -> Iterator[RichTable]:
         widths = [max(cell_len(s) for x in column for s in x.split("\n")) for column in columns]
         if sum(widths) + _GAP * (len(widths) - 1) <= width:
             break
-    keys = widths[: table.keys]
-    others = widths[table.keys :]
-    room = width - _GAP * len(keys)
-    free = room - sum(others) - _GAP * (len(others) - 1)
-    least = sum(min(each, _SHORTEST) for each in keys)
-    most = free if free >= least else min(room - max(others, default=0), max(room // 2, least))
-    while sum(keys) > most and max(keys, default=0) > _SHORTEST:
-        keys[keys.index(max(keys))] -= 1
-    short = [shorten_names(columns[at][1:], most) for at, most in enumerate(keys)]
-    for block in _blocks(others, room - sum(keys)):
+    are_texts = [field.kind is FieldType.TEXT for field in table.fields]
+    keys = _widths_of_names(widths, are_texts, table.keys, width)
+    short = [_fitting(columns[at][1:], most) for at, most in enumerate(keys)]
+    room = width - sum(keys) - _GAP * len(keys)
+    others = []
+    for wanted, is_text in zip(widths[table.keys :], are_texts[table.keys :], strict=True):
+        others.append(max(1, min(wanted, room)) if is_text else wanted)
+    shown_widths = [*keys, *others]
+    for block in _blocks(others, room):
         part = RichTable(box=None, header_style="bold", pad_edge=False, padding=(0, _GAP, 0, 0))
         shown = [*range(len(keys)), *(len(keys) + at for at in block)]
         for at in shown:
-            side: Any = "left" if table.fields[at].kind is FieldType.TEXT else "right"
-            part.add_column(Text(columns[at][0]), justify=side, no_wrap=True)
+            side: Any = "left" if are_texts[at] else "right"
+            heading = Text(columns[at][0])
+            part.add_column(heading, justify=side, overflow="fold", width=shown_widths[at])
         for texts in zip(*(columns[at][1:] for at in shown), strict=True):
             names = [known[text] for known, text in zip(short, texts, strict=False)]
             # Text: a model's name is never markup.
             part.add_row(*map(Text, [*names, *texts[len(keys) :]]))
         yield part
+
+
+def _fitting(texts: Sequence[str], most: int) -> Mapping[str, str]:
+    """Return the texts of a column by themselves: whole if they can be folded between words."""
+    words = [word for text in texts for word in text.split()]
+    if max(map(len, words), default=0) <= most:
+        return {text: text for text in texts}
+    return shorten_names(texts, most)
+
+
+def _widths_of_names(
+    widths: Sequence[int], are_texts: Sequence[bool], names: int, width: int
+) -> list[int]:
+    """Return the widths of names, the first of all columns, so that values stand beside them.
+
+    Where all columns fit, names take what is left; else half of the width at most, but what the
+    widest value leaves. Texts can be folded.
+    """
+    keys = [*widths[:names]]
+    others = widths[names:]
+    room = width - _GAP * len(keys)
+    free = room - sum(others) - _GAP * (len(others) - 1)
+    least = sum(min(each, _SHORTEST) for each in keys)
+    needed = []
+    for wanted, is_text in zip(others, are_texts[names:], strict=True):
+        needed.append(min(wanted, _SHORTEST) if is_text else wanted)
+    widest = max(needed, default=0)
+    most = free if free >= least else min(room - widest, max(room // 2, least))
+    while sum(keys) > most and max(keys, default=0) > _SHORTEST:
+        keys[keys.index(max(keys))] -= 1
+    while sum(keys) > room - widest and max(keys, default=0) > _NARROWEST:
+        keys[keys.index(max(keys))] -= 1
+    return keys
 
 
 def _terminal_column(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from copy import copy
+from dataclasses import replace
 from math import floor, log10
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -120,18 +121,44 @@ _FIRST = 4  # The first values
 
 
 def _fill(sheet: Any, table: Table, styles: _Styles) -> None:
-    """Fill a sheet: a column for every field, followed by a column of its intervals and signs."""
+    """Fill a sheet: a column for every field, followed by a column of its intervals and signs.
+
+    Ranks have two columns, the best and the worst: programs sort and filter numbers, not ranges.
+    """
     styles.apply(_TITLE, _put(sheet, 1, 1, table.title))
     rows = [[cell for _, cell in row] for row in table.cells()]
     left = 1
+    values = 1  # The first column that is none of a name
     for at, field in enumerate(table.fields):
-        _fill_column(sheet, left, field, [row[at] for row in rows], table.quoted, styles)
-        left += 1 + field.interval
-    sheet.freeze_panes = sheet.cell(_FIRST, table.keys + 1)
+        for column, cells in _columns_of(field, [row[at] for row in rows]):
+            _fill_column(sheet, left, column, cells, table.quoted, styles)
+            left += 1 + column.interval
+        if at < table.keys:
+            values = left
+    sheet.freeze_panes = sheet.cell(_FIRST, values)
     sheet.row_dimensions[2].height = 36
     sheet.row_dimensions[_NAMES].height = 38  # Three lines: a metric's name may be long.
     end = sheet.cell(max(_NAMES, sheet.max_row), left - 1).coordinate
     sheet.auto_filter.ref = f"A{_NAMES}:{end}"
+
+
+def _columns_of(field: Field, cells: Sequence[TableCell]) -> list[tuple[Field, list[TableCell]]]:
+    """Return the columns of a field with their cells: of ranges of ranks two, else one."""
+    if field.kind is not FieldType.RANK or all(cell.ranks is None for cell in cells):
+        return [(field, list(cells))]
+    best: list[TableCell] = []
+    worst: list[TableCell] = []
+    for cell in cells:
+        if cell.ranks is None:
+            best.append(cell)  # Of a published value: a word
+            worst.append(TableCell(None if isinstance(cell.value, str) else cell.value))
+        else:
+            best.append(TableCell(cell.ranks.best))
+            worst.append(replace(cell, value=cell.ranks.worst, ranks=None))
+    return [
+        (replace(field, name=f"best {field.name}"), best),
+        (replace(field, name=f"worst {field.name}"), worst),
+    ]
 
 
 def _fill_column(
@@ -155,7 +182,7 @@ def _fill_column(
         font = _QUOTED if place >= len(cells) - quoted else _BOLD if cell.best else _PLAIN
         alignment = _TEXT if field.kind is FieldType.TEXT else _NUMBER
         look = _Look(font, alignment, _number_format(field, cell), fill)
-        _put_styled(sheet, row, at, _value(field, cell), look, styles)
+        _put_styled(sheet, row, at, cell.value, look, styles)
         if field.interval:
             interval = (bounds_of(field, cell) + sign_of(field, cell)).strip()
             _put_styled(sheet, row, at + 1, interval, _Look(_FAINT, fill=fill), styles)
@@ -170,23 +197,12 @@ def _put_styled(
     styles.apply(look, _put(sheet, row, column, None if value == "" else value))
 
 
-def _value(field: Field, cell: TableCell) -> str | float | None:
-    """Return what a cell holds: of a rank the range, as all tables show it; a number if it is one.
-
-    Programs that read the sheet see no number formats: what a cell shows must be what it holds.
-    """
-    if field.kind is not FieldType.RANK or cell.value is None:
-        return cell.value
-    text = f"{text_of(field, cell)}{sign_of(field, cell)}"
-    return int(text) if text.isdecimal() else text
-
-
 def _number_format(field: Field, cell: TableCell) -> str:
     """Return the number format of a value, so that it looks as in other tables.
 
     Where no column of intervals follows that would have the sign, it is in the format.
     """
-    sign = "" if field.interval or field.kind is FieldType.RANK else sign_of(field, cell)
+    sign = "" if field.interval else sign_of(field, cell)
     return f'{_plain_format(field, cell)}"{sign}"' if sign else _plain_format(field, cell)
 
 

@@ -248,5 +248,4 @@ from .choices import (
     stating_flag as stating_flag,
     in_words as in_words,
     say_once as say_once,
-    forget_remarks as forget_remarks,
 )

@@ -176,16 +176,7 @@ def in_words(value: Any) -> str:
 
 
 @cache
-def _say(remark: str) -> None:
-    log.warning("%s", remark)
-
-
 def say_once(remark: str) -> None:
     """Print a remark, once in a process."""
     if remark:
-        _say(remark)
-
-
-def forget_remarks() -> None:
-    """Say every remark again: another command begins in this process."""
-    _say.cache_clear()
+        log.warning("%s", remark)

@@ -323,9 +323,10 @@ def rows_drawn_from(audits: Sequence[AuditRecord]) -> RowsDrawnFrom:
     numbers = sorted({audit.rows for audit in audits})
     judged = {in_ranges(audit.judged) for audit in audits}
     if len(numbers) > 1 or (len(judged) > 1 and frozenset() not in judged):
-        several = " and ".join(f"{number:,}" for number in numbers)
-        words = several if len(numbers) > 1 else f"different {several}"
-        why = f"the random rows were drawn from {words} rows: audit the same rows"
+        each = f"{numbers[0]:,} each"
+        if len(numbers) > 1:
+            each = " and ".join(f"{number:,}" for number in numbers)
+        why = f"the audits drew random rows from different rows ({each}): audit the same rows"
         return RowsDrawnFrom(listed, numbers[-1], why_unknown=why)
     if len(audits) > 1 and frozenset() in judged:
         why = "of several audits it is not recorded whether they judged the same rows: audit again"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
@@ -11,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..analysis import rows_with_events_of
+from ..core import counted
 from ..leaderboard import group_by
 from ..protocol import Array, Query, ScoredRow, indices
 from ..scoring import Run, read_details
@@ -85,6 +87,26 @@ def choose_cards(
             spread = float(answers.spreads[place])
             cards.append(Card(transcript, row, score, spread, answers.error_types(place)))
     return cards
+
+
+def kinds_of_cards(cards: Sequence[Card], runs: int, is_doubted: bool) -> str:
+    """Say which answers :func:`choose_cards` chose, where a page has not all of them.
+
+    Args:
+        cards: the chosen answers.
+        runs: that have answers.
+        is_doubted: whether any label is doubtful.
+    """
+    of_runs = Counter(page_key(card.transcript.run) for card in cards)
+    whose = "every run" if len(of_runs) == runs else counted(len(of_runs), "run")
+    most = max(of_runs.values(), default=0)
+    if most < FEWEST:
+        return f"the worst{' and the best' if most > 1 else ''} of {whose}"
+    doubtful = ", those with doubtful labels" if is_doubted else ""
+    return (
+        f"of {whose} the worst, the best, some of every error type{doubtful}, and those on which "
+        "formats or models disagree most"
+    )
 
 
 def _shares(answers: Sequence[int], cards: int) -> list[int]:

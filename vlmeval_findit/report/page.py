@@ -53,7 +53,7 @@ from .charts import DRAWN_MAPS
 from .cost_charts import front_table
 from .doubtful_labels import DatasetDoubts, doubts_by_row, doubts_of
 from .gallery import gallery_data
-from .gallery_choice import CARDS_ON_A_PAGE, FEWEST, choose_cards
+from .gallery_choice import CARDS_ON_A_PAGE, FEWEST, choose_cards, kinds_of_cards
 from .kept_script import chart_script
 from .lost_points import MODELS as LOSS_MODELS
 from .lost_points import Losses, losses_of
@@ -235,7 +235,7 @@ def _gallery(page: PageSource) -> Contents:
     values = {
         "shown": len(cards),
         "answers": sum(len(run.rows) for run in page.runs),
-        "doubts": doubts,
+        "kinds": kinds_of_cards(cards, len(transcripts), is_doubted=bool(doubts)),
         "missing": group_by(missing, lambda each: each.reason),
     }
     return Contents(values, gallery_data(cards, page.runs, by_row))

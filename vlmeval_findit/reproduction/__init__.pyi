@@ -27,7 +27,6 @@ from .figure_metric import (
     FIGURE_METRICS as FIGURE_METRICS,
     figure_metric as figure_metric,
     measure_figure as measure_figure,
-    measure_in as measure_in,
 )
 
 from .causes import (

@@ -243,12 +243,3 @@ def measure_figure(setup: Setup, predictions: Sequence[Predictions]) -> Attempt:
         pictures=len(estimate.images),
         weights=weights,
     )
-
-
-def measure_in(attempt: Attempt, convention: Convention) -> float | None:
-    """Return the metric in percent with the same replies read in another convention.
-
-    Raises as :func:`read_in`; None without replies.
-    """
-    replies = [read_in(each, convention) for each in attempt.predictions]
-    return figure_value(attempt.setup.figure, replies)

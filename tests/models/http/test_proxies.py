@@ -12,7 +12,7 @@ from chat_server import ChatServer, completion
 from vlmeval_findit.cli import main
 from vlmeval_findit.engine import HttpService
 from vlmeval_findit.models import Endpoint, ProxyError, chat_model, proxy_for
-from vlmeval_findit.protocol import forget_remarks
+from vlmeval_findit.protocol import say_once
 
 NAMES = ("http_proxy", "https_proxy", "all_proxy", "no_proxy")
 
@@ -162,7 +162,7 @@ def test_the_proxy_of_a_server_is_told_once_and_recorded(
 ) -> None:
     shown = proxy.url.removesuffix("/api/v1")
     for _ in range(2):
-        forget_remarks()
+        say_once.cache_clear()
         main(line(command))
         said = "".join([*capsys.readouterr(), caplog.text])
         caplog.clear()
