@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import pytest
+from every_pair import every_pair
 from grids import grid_formats
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -353,13 +354,10 @@ def _plain(value: object) -> object:
     return [_plain(each) for each in value.items] if hasattr(value, "items") else value
 
 
-@pytest.mark.parametrize("loop", LOOPS)
-def test_anything_that_is_long_is_read_in_linear_time(loop: str) -> None:
+@every_pair("loop, form", LOOPS, [LABELS_VIDEO, TEXT])
+def test_anything_that_is_long_is_read_in_linear_time(loop: str, form: ReplyFormat) -> None:
     strict = ParsedReply((), (), (), FormatFailure.NOT_JSON)
-    for form in (LABELS_VIDEO, TEXT):
-        check_linear(
-            LOOPS[loop], lambda text, form=form: parse_leniently(text, form, strict), LENIENT
-        )
+    check_linear(LOOPS[loop], lambda text: parse_leniently(text, form, strict), LENIENT)
 
 
 def test_overlong_replies_are_read_up_to_a_limit() -> None:

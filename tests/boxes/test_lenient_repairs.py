@@ -8,6 +8,7 @@ import tracemalloc
 from collections.abc import Callable
 
 import pytest
+from every_pair import every_pair
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from lenient_replies import (
@@ -189,12 +190,10 @@ LOOPS: dict[str, Callable[[int], str]] = {
 }
 
 
-@pytest.mark.parametrize("loop", LOOPS)
-def test_a_loop_of_words_is_read_in_linear_time(loop: str) -> None:
+LOOPED_FORMATS = [ReplyFormat("json", "xyxy", multilabel=True, frames=3), TEXT_LABELS, POINT]
+
+
+@every_pair("loop, form", LOOPS, LOOPED_FORMATS)
+def test_a_loop_of_words_is_read_in_linear_time(loop: str, form: ReplyFormat) -> None:
     strict = ParsedReply((), (), (), FormatFailure.NOT_JSON)
-    for form in (ReplyFormat("json", "xyxy", multilabel=True, frames=3), TEXT_LABELS, POINT):
-        check_linear(
-            LOOPS[loop],
-            lambda text, form=form: parse_leniently(text, form, strict, GRID1000),
-            LENIENT,
-        )
+    check_linear(LOOPS[loop], lambda text: parse_leniently(text, form, strict, GRID1000), LENIENT)
