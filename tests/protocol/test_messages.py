@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 from paths import ROOT
+from syntax_trees import nodes_of
 
 from vlmeval_findit.cli import COMMANDS, main
 from vlmeval_findit.core import EXTRAS
@@ -20,7 +21,7 @@ PACKAGE = ROOT / "vlmeval_findit"
 def texts() -> Iterator[tuple[str, str]]:
     """Every text of the package that is no docstring, with its place; a value in it is a ``_``."""
     for path in sorted(PACKAGE.rglob("*.py")):
-        nodes = list(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
+        nodes = nodes_of(path)
         joined = [node for node in nodes if isinstance(node, ast.JoinedStr)]
         skipped = {id(value) for node in joined for value in node.values}
         skipped |= {id(node.value) for node in nodes if isinstance(node, ast.Expr)}

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
 import pytest
 from paths import ROOT
+from syntax_trees import nodes_of
 
 from vlmeval_findit.scoring import COSTS, QueryCost
 
@@ -133,25 +133,21 @@ HOMES = {
 }
 
 
-def found_in(tree: ast.AST, home: Home) -> list[ast.AST]:
-    """List the nodes of a tree that state the fact of a home."""
-    return [node for node in ast.walk(tree) if home.is_fact(node)]
+def found_in(nodes: Iterable[ast.AST], home: Home) -> list[ast.AST]:
+    """List the nodes that state the fact of a home."""
+    return [node for node in nodes if home.is_fact(node)]
 
 
 def _others(home: Home) -> Iterator[str]:
     for path in sorted(PACKAGE.rglob("*.py")):
         name = path.relative_to(PACKAGE).as_posix()
-        if name != home.path and found_in(_tree_of(path), home):
+        if name != home.path and found_in(nodes_of(path), home):
             yield name
-
-
-def _tree_of(path: Path) -> ast.AST:
-    return ast.parse(path.read_text("utf-8"))
 
 
 @pytest.mark.parametrize("fact", HOMES)
 def test_a_fact_is_stated_in_its_home_only(fact: str) -> None:
     home = HOMES[fact]
     assert list(_others(home)) == [], home.instead
-    assert found_in(_tree_of(PACKAGE / home.path), home), "the home has moved"
-    assert found_in(ast.parse(home.example), home), "nothing would be found"
+    assert found_in(nodes_of(PACKAGE / home.path), home), "the home has moved"
+    assert found_in(ast.walk(ast.parse(home.example)), home), "nothing would be found"

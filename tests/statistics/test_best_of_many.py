@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 
 import numpy as np
 import pytest
 from equal_formats import Formats
+from paths import ROOT
 from scipy import stats
+from syntax_trees import nodes_of
 
-import vlmeval_findit
 from vlmeval_findit.benchmarks.findit import F1
 from vlmeval_findit.statistics import BestOf, corrected_for_pairs, paired_difference
 
+PACKAGE = ROOT / "vlmeval_findit"
 COUNTS = (2, 3, 8, 19, 40, 97)
 
 
@@ -99,13 +100,12 @@ def test_only_what_was_not_chosen_is_tested_alone() -> None:
 
 def test_only_the_verdict_says_what_is_significant() -> None:
     """A module that compares p-values by itself may say otherwise than another."""
-    root = Path(vlmeval_findit.__file__).parent
     judging = set()
-    for path in sorted(root.rglob("*.py")):
-        if path.is_relative_to(root / "statistics"):
+    for path in sorted(PACKAGE.rglob("*.py")):
+        if path.is_relative_to(PACKAGE / "statistics"):
             continue
-        if any(map(_judges, ast.walk(ast.parse(path.read_text(encoding="utf-8"))))):
-            judging.add(path.relative_to(root).as_posix())
+        if any(map(_judges, nodes_of(path))):
+            judging.add(path.relative_to(PACKAGE).as_posix())
     assert judging == set()
 
 
@@ -125,12 +125,11 @@ def _names_in(node: ast.AST) -> set[str]:
 
 def _callers(names: set[str]) -> Iterator[str]:
     """Yield the modules that import one of the names, from its module or from the door."""
-    root = Path(vlmeval_findit.__file__).parent
-    for path in sorted(root.rglob("*.py")):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for path in sorted(PACKAGE.rglob("*.py")):
+        for node in nodes_of(path):
             if not isinstance(node, ast.ImportFrom):
                 continue
             imported = {alias.name for alias in node.names}
             of_statistics = (node.module or "").endswith(("statistics", "intervals"))
             if of_statistics and names & imported:
-                yield path.relative_to(root).as_posix()
+                yield path.relative_to(PACKAGE).as_posix()
