@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 import pytest
+from every_pair import every_pair
 from numpy.typing import NDArray
 from simulated_deployments import PROFILES, Habit, convention, run
 
@@ -56,8 +57,7 @@ RESIZES: Sequence[tuple[Callable[[Floats], Floats], str]] = [
 ]
 
 
-@pytest.mark.parametrize("order", ["xyxy", "xywh"])
-@pytest.mark.parametrize(("size", "words"), RESIZES, ids=[words for _, words in RESIZES])
+@every_pair("order, size, words", ["xyxy", "xywh"], RESIZES)
 def test_a_resize_of_no_list_is_one_fault(
     size: Callable[[Floats], Floats], words: str, order: str
 ) -> None:

@@ -100,8 +100,11 @@ def test_another_convention_is_named(space: str, order: Order, labels: Sequence[
 @pytest.mark.parametrize("space", ["grid1000", "pixels", "unit", "square640"])
 @pytest.mark.parametrize("right", [0.3, 0.6, 1.0])
 @pytest.mark.parametrize("spread", [0.05, 0.3])
-def test_the_declared_convention_raises_no_alarm(space: str, right: float, spread: float) -> None:
-    for seed in range(10):
+@pytest.mark.parametrize("seeds", [range(3), pytest.param(range(3, 10), marks=pytest.mark.slow)])
+def test_the_declared_convention_raises_no_alarm(
+    space: str, right: float, spread: float, seeds: range
+) -> None:
+    for seed in seeds:
         queries = answered(space, seed=seed, queries=40, right=right, spread=spread)
         assert not told(queries, Convention(SPACES[space], X_FIRST)).verdict.alarms
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from every_pair import every_pair
 from probe_deployments import answers, truths
 from simulated_deployments import Fault, convention
 
@@ -55,8 +56,7 @@ def test_every_space_is_told_from_the_declared_space(name: str) -> None:
     assert convention_distance(run_arrays(queries), truth, result.named) < ALIKE_DISTANCE
 
 
-@pytest.mark.parametrize("order", [name for name in ORDERS if name != "xyxy"])
-@pytest.mark.parametrize("space", ["grid1000", "pixels"])
+@every_pair("order, space", [name for name in ORDERS if name != "xyxy"], ["grid1000", "pixels"])
 def test_an_order_that_was_not_asked_for(space: str, order: str) -> None:
     truth = convention(f"{space}/{order}")
     result = judge_probe(told(truth), convention(f"{space}/xyxy"), GRID)

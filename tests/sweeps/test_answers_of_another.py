@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from engine_fakes import FakeDeployment, FakeModel, demo_sweep, go, records
+from every_pair import every_pair
 
 from vlmeval_findit.engine import (
     CancelToken,
@@ -86,8 +87,7 @@ def sweeps(folder: Path) -> tuple[Sweep, Sweep]:
     return first, replace(first, work_dir=folder / "w2")
 
 
-@pytest.mark.parametrize("field", WHO)
-@pytest.mark.parametrize("begun", [False, True], ids=["a new folder", "a folder with a record"])
+@every_pair("field, begun", WHO, [False, True])
 def test_answers_of_another_maker_are_refused(tmp_path: Path, field: str, begun: bool) -> None:
     ours, theirs = sweeps(tmp_path)
     if begun:
