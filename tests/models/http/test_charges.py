@@ -70,6 +70,14 @@ BOX = '[{"bbox": [100, 100, 500, 500]}]'
              "cache_creation_input_tokens": 5},
             {"prompt": 104, "completion": 2},
         ),
+        (
+            {"input_tokens": 100, "output_tokens": 2, "cache_read_input_tokens": 90},
+            {"prompt": 190, "cached": 90, "completion": 2},
+        ),
+        (
+            {"promptTokenCount": 9, "candidatesTokenCount": 50, "thoughtsTokenCount": 30},
+            {"prompt": 9, "completion": 80, "reasoning": 30},
+        ),
         ({"prompt_tokens": 9, "completion_tokens": 2, "total_tokens": "51"}, {"completion": 42}),
         ({"prompt_tokens": 9, "completion_tokens": 2, "total_tokens": "5,1"}, {"completion": None}),
         ({"prompt_tokens": 9, "completion_tokens": 2, "total_tokens": -1}, {"completion": None}),
@@ -176,6 +184,12 @@ def test_zeros_of_servers_that_do_not_count_are_absent(
     ("usage", "prices", "charged"),
     [
         (Usage(0.05, {"prompt": 9, "completion": 9}), PRICES, Charge(0.05)),
+        # Less than the list's price, as with a discount
+        (Usage(0.005, {"prompt": 1000, "completion": 20}), PRICES, Charge(0.005)),
+        # A part is missing in it
+        (Usage(0.005, {"prompt": 1000, "completion": 20}, is_partial=True), PRICES,
+         Charge(0.011, GIVEN)),
+        (Usage(0.02, {"prompt": 1000, "completion": 20}, is_partial=True), PRICES, Charge(0.02)),
         (Usage(0.0), None, Charge(0.0)),
         (Usage(0.0, {"prompt": 1000, "completion": 20}), PRICES, Charge(0.011, GIVEN)),
         (Usage(0.0), PRICES, Charge(7.0, GIVEN, is_guess=True)),
@@ -184,7 +198,7 @@ def test_zeros_of_servers_that_do_not_count_are_absent(
         (Usage(None, {"completion": 20}), PRICES, Charge(7.0, GIVEN, is_guess=True)),
         (Usage(None, {"prompt": 9, "completion": 9}), None, Charge(None)),
     ],
-)
+)  # fmt: skip
 def test_stated_then_tokens_then_the_most(
     usage: Usage, prices: TokenPrices | None, charged: Charge
 ) -> None:

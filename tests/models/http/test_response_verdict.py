@@ -455,6 +455,33 @@ def test_a_refusal_of_the_request_is_final(status: int, verdict: CallVerdict) ->
     assert judge_response(status, b'{"error": {"message": "no"}}').verdict is verdict
 
 
+@pytest.mark.parametrize("status", [400, 404, 500])
+@pytest.mark.parametrize(
+    "words",
+    [
+        "image input is not supported - hint: you may need to provide the mmproj",
+        "Missing data required for image input",
+        "this model does not support vision",
+        "small-3b is not a multimodal model",
+    ],
+)
+def test_a_model_without_eyes_is_not_asked_again(words: str, status: int) -> None:
+    """Some say so with a status that would pass."""
+    judgement = judge_response(status, json.dumps({"error": {"message": words}}).encode())
+    assert judgement.verdict is CallVerdict.FINAL
+    assert error_in(judgement).hopeless
+    assert not error_in(judgement).worked_on
+
+
+@pytest.mark.parametrize(
+    "body", [b"", b"<html>", b"data: {}", b"{", b"[]", b"null", b'"words"', b"[" * 100_000]
+)
+def test_what_is_no_reply_arrived_and_may_be_billed(body: bytes) -> None:
+    error = error_in(judge_response(200, body))
+    assert (error.arrived, error.worked_on) == (True, True)
+    assert error.unread is bool(body)
+
+
 @pytest.mark.parametrize(
     ("body", "dollars"),
     [
