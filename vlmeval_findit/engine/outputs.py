@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -15,7 +16,9 @@ from ..protocol import (
     HEADERS_KEY,
     IMAGES_KEY,
     MADE_WITH,
+    NO_PROXY,
     NOT_SET,
+    PROXY_KEY,
     SETTING,
     SPACE_KEY,
     SPACE_SETTING,
@@ -34,6 +37,8 @@ from ..scoring import run_identity
 from ..storage import RunFiles, read_identity, write_identity
 from .calls import Cell
 from .journal.view import JournalView
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,8 +153,15 @@ def begin_output(
     if answering is not None:
         now = replace(identity, answering=answering)
         identity = merge_for_resume(recorded, now, force, output.path)
-    notes = notes_on_answers(replace(output, identity=identity), keys, journal)
+    elif recorded is not None:  # Nothing is asked, through whatever proxy
+        proxy = recorded.answering.proxy
+        who = replace(identity.answering, proxy=proxy)
+        identity = replace(identity, answering=who, earlier_proxies=recorded.earlier_proxies)
+    known = list(keys)
+    notes = notes_on_answers(replace(output, identity=identity), known, journal)
     identity = replace(identity, forced=(*identity.forced, *notes))
+    if answering is not None:
+        _tell_proxies(output, answering, known, journal)
     for path in paths:
         path.parent.mkdir(parents=True, exist_ok=True)
         write_identity(RunFiles(path).identity, identity)
@@ -168,6 +180,23 @@ def notes_on_answers(output: Output, keys: Iterable[str], journal: JournalView) 
         flag = stating_flag(SPACE_SETTING, output.identity.space)
         elsewhere += f" To score what is answered in this space: findit score RUN {flag}."
     return apply_force(others, output.settings.force, what, elsewhere)
+
+
+def _tell_proxies(
+    output: Output, answering: Answering, keys: Iterable[str], journal: JournalView
+) -> None:
+    """Say where answers came through other proxies than the calls that are left."""
+    proxies = {made_by[PROXY_KEY] for made_by in journal.makers(keys) if PROXY_KEY in made_by}
+    now = answering.proxy or NO_PROXY
+    others = sorted(proxies - {now})
+    if others and answering.headers is not None:
+        log.warning(
+            "%s: answers came through other proxies (%s) than calls do now (%s). One that forwards "
+            "changes nothing; is one a gateway that chooses models, use another --work-dir",
+            output.path,
+            ", ".join(others),
+            now,
+        )
 
 
 _OF_ANSWERS = " of answers"
@@ -199,7 +228,7 @@ def _compared(
     made_by: Mapping[str, Any], ours: Mapping[str, Any]
 ) -> Iterator[tuple[str, Any, Any]]:
     """Yield what both say; records of earlier versions say less."""
-    for field in made_by.keys() & ours.keys():
+    for field in (made_by.keys() & ours.keys()) - {PROXY_KEY}:
         before = made_by[field]
         now = ours[field]
         if field in _NAMED_VALUES:

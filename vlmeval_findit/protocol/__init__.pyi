@@ -174,6 +174,8 @@ from .identity import (
     MADE_WITH as MADE_WITH,
     HEADERS_KEY as HEADERS_KEY,
     NOT_SET as NOT_SET,
+    NO_PROXY as NO_PROXY,
+    PROXY_KEY as PROXY_KEY,
     ROW_KEY as ROW_KEY,
     SETTING as SETTING,
     HEADER as HEADER,

@@ -18,6 +18,7 @@ from .dataset_variant import AnyDataset, DatasetVariant, rows_text
 from .identity import (
     ATTRIBUTE,
     HEADER,
+    NO_PROXY,
     NOT_SET,
     PLUGIN,
     SETTING,
@@ -124,6 +125,7 @@ def merge_for_resume(
         host=recorded.host or now.host,
         versions=recorded.versions or now.versions,
         forced=recorded.forced,
+        earlier_proxies=_earlier_proxies(recorded, now),
         asked_at=recorded.asked_at,
     )
 
@@ -132,7 +134,17 @@ def _completed(before: Answering, now: Answering) -> Answering:
     """Complete what a run recorded of its model with what is known now."""
     known = {f.name: getattr(before, f.name) or getattr(now, f.name) for f in fields(Answering)}
     settings = {name: value for name, value in before.settings.items() if value is not None}
-    return Answering(**{**known, "settings": {**now.settings, **settings}})
+    proxy = before.proxy if now.headers is None else now.proxy
+    more = {"settings": {**now.settings, **settings}, "proxy": proxy}
+    return Answering(**{**known, **more})
+
+
+def _earlier_proxies(recorded: Identity, now: Identity) -> tuple[str, ...]:
+    """Return the proxies of a run before it goes on, but that through which it does."""
+    if recorded.answering.headers is None or now.answering.headers is None:
+        return recorded.earlier_proxies  # Nothing is known of one, or it is asked at no server
+    proxies = {*recorded.earlier_proxies, recorded.answering.proxy or NO_PROXY}
+    return tuple(sorted(proxies - {now.answering.proxy or NO_PROXY}))
 
 
 # --- predictions that are scored ------------------------------------------------------------------

@@ -28,6 +28,8 @@ IMAGES_KEY = "images"  # Key in :attr:`Identity.made_by`
 ROW_KEY = "row of the model table"  # Key in :meth:`Identity.compared`
 MADE_WITH = "settings"  # Key in :attr:`Identity.made_by`
 HEADERS_KEY = "headers"  # Key in :attr:`Identity.made_by`
+PROXY_KEY = "proxy"  # Key in :attr:`Identity.made_by`; it is told, not compared
+NO_PROXY = "none"  # In place of a proxy
 SETTING = "setting "  # Prefix of keys in :meth:`Identity.compared`
 HEADER = "header "  # Prefix of keys in :meth:`Identity.compared`
 ATTRIBUTE = "attribute "  # Prefix of keys in :meth:`Identity.compared`
@@ -59,7 +61,8 @@ class Answering(Config):
     # Headers that the user states of every request, by name: values, or hashes of secrets.  None:
     # it is asked without HTTP, or by a version that recorded none
     headers: Mapping[Text, Text] | None = None
-    proxy: Text | None = None  # Between it and this machine; no answer depends on it
+    # Between it and this machine.  Not compared: one that only forwards changes no answer
+    proxy: Text | None = None
     server: Text | None = None  # Program that serves it on this machine, with its version if known
     settings: Values = field(default_factory=dict)  # All else that was set
     source: Text | None = None  # Hash of the files of a class of another package
@@ -146,6 +149,7 @@ class Identity(Config):
     versions: Mapping[str, Text] = field(default_factory=dict)
     plugins: Mapping[str, Text] = field(default_factory=dict)  # Versions of those it uses
     forced: tuple[Text, ...] = ()  # What ``--force`` overrode
+    earlier_proxies: tuple[Text, ...] = ()  # Through which answers came before it went on
     asked_at: Text | None = None  # Of its beginning (UTC, ISO 8601)
 
     @property
@@ -175,6 +179,7 @@ class Identity(Config):
         values |= {name: value for name, value in revisions.items() if value not in _NO_REVISION}
         if who.headers is not None:
             values[HEADERS_KEY] = dict(who.headers)
+            values[PROXY_KEY] = who.proxy or NO_PROXY
         if who.kind is not None and not who.in_vlmevalkit:  # Else keys have all arguments
             values[MADE_WITH] = _of_answers(who.settings)
         if who.runs_here:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from ..core import counted
 from ..models import find_model, is_other_model, names_asked
-from ..protocol import Identity, Reply
+from ..protocol import NO_PROXY, Identity, Reply
 
 _MOST = 4  # Most models that a note names
 
@@ -63,7 +63,7 @@ def _sum(left: int | None, right: Any) -> int | None:
 
 
 def answered_note(models: Sequence[AnsweringModel], run: Identity | None) -> str | None:
-    """Say that several models answered, or another than was asked; else None.
+    """Say that several models answered, another than was asked, or through several proxies.
 
     >>> from vlmeval_findit.protocol.identity import Answering
     >>> run = Identity("M", "FindIt_Pascal_xyxy_json", Answering(checkpoint="gpt-x"))
@@ -71,6 +71,14 @@ def answered_note(models: Sequence[AnsweringModel], run: Identity | None) -> str
     >>> answered_note(models_in([{"identifier": "small-3b", "rows": 20}]), run)
     'answered by small-3b; asked was gpt-x'
     """
+    notes = [_note_on_models(models, run)]
+    if run is not None and run.earlier_proxies:
+        proxies = ", ".join((*run.earlier_proxies, run.answering.proxy or NO_PROXY))
+        notes.append(f"asked through several proxies: {proxies}")
+    return "; ".join(filter(None, notes)) or None
+
+
+def _note_on_models(models: Sequence[AnsweringModel], run: Identity | None) -> str | None:
     others = [model for model in models if run is not None and _is_other(model.name, run)]
     if len(models) < 2 and not others:
         return None

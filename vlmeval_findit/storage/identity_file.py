@@ -27,7 +27,7 @@ def identity_values(run: Identity) -> dict[str, Any]:
         "rows": None if run.rows is None else rows_text(run.rows),
         "left_out": rows_text(run.left_out),
     }
-    for name in ("plugins", "asked_at", "custom_prompt", "space_source"):
+    for name in ("plugins", "asked_at", "custom_prompt", "space_source", "earlier_proxies"):
         if not values[name]:
             del values[name]
     for name in ("server", "attributes"):

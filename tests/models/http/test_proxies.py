@@ -182,8 +182,49 @@ def test_a_run_goes_on_behind_another_proxy(
     assert main(line("run")) == 0
     asked = len(proxy.asked)
     monkeypatch.delenv("HTTP_PROXY")
+    (path,) = Path("out").rglob("*_identity.json")
+    before = path.read_bytes()
     assert main(line("run")) == 0, "nothing is left to ask"
     assert len(proxy.asked) == asked
+    assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize("command", ["run", "sweep"])
+def test_answers_through_several_proxies_are_told_and_recorded(
+    command: str,
+    proxy: ChatServer,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    words = line(command)
+    assert main(words) == 0
+    first = proxy.url.removesuffix("/api/v1")
+    if command == "sweep":
+        text = Path("sweep.yaml").read_text().replace('"limit": 1', '"limit": 3')
+        Path("sweep.yaml").write_text(text)
+    else:
+        words[words.index("--limit") + 1] = "3"
+    with ChatServer(lambda asked, number: completion("[]")) as other:
+        second = other.url.removesuffix("/api/v1")
+        monkeypatch.setenv("HTTP_PROXY", second)
+        capsys.readouterr()
+        assert main(words) == 0
+        assert len(other.asked) == 2, "the answer through the first proxy stays"
+    both = f"{first}, {second}"
+    said = "".join([*capsys.readouterr(), caplog.text])
+    assert f"answers came through other proxies ({first}) than calls do now ({second})" in said
+    assert f"asked through several proxies: {both}" in " ".join(said.split())
+    (path,) = Path("out").rglob("Qwen3-VL*_identity.json")
+    record = json.loads(path.read_text())
+    assert (record["earlier_proxies"], record["answering"]["proxy"]) == ([first], second)
+    makers = [
+        json.loads(record)["made_by"]["proxy"]
+        for journal in Path("out").rglob("*calls.jsonl")
+        for record in journal.read_text().splitlines()
+        if '"proxy"' in record
+    ]
+    assert (makers.count(first), makers.count(second)) == (1, 2)
 
 
 @pytest.mark.parametrize("hosts", ["gpu.invalid", ".invalid", "*", "gpu.invalid:8000"])
