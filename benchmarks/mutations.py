@@ -115,6 +115,7 @@ AREAS = {
         [
             "scoring/test_query_costs.py",
             "analysis/test_pareto_front.py",
+            "models/test_model_client.py",
             "leaderboard/test_format_spread.py",
             "engine/test_call_times.py",
             "analysis/test_compare_costs.py",

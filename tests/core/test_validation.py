@@ -138,14 +138,14 @@ def test_the_first_of_equal_values_is_named() -> None:
     refuse_duplicates([])
 
 
-@pytest.mark.parametrize("words", [["sweep", "--nope"], ["score", "--nope"], ["run", "--nope"]])
-def test_a_refused_flag_does_not_import_pydantic(words: list[str]) -> None:
+def test_a_refused_flag_does_not_import_pydantic() -> None:
     code = (
         "import sys\n"
         "from vlmeval_findit.cli import main\n"
-        f"status = main({words})\n"
-        "assert status == 2, status\n"
-        "assert 'pydantic' not in sys.modules\n"
+        "for command in ('sweep', 'score', 'run'):\n"
+        "    status = main([command, '--nope'])\n"
+        "    assert status == 2, (command, status)\n"
+        "    assert 'pydantic' not in sys.modules, command\n"
     )
     done = subprocess.run(
         [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False

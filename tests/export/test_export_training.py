@@ -222,6 +222,7 @@ def test_a_prompt_of_the_users_is_asked_again(folder: Path, trainer: str) -> Non
         assert set(described["columns"].values()) <= set(row)
 
 
+@pytest.mark.slow
 def test_trl_reads_it(folder: Path) -> None:
     """With the real ``datasets``, and the processing of data of the real SFTTrainer."""
     datasets = pytest.importorskip("datasets")

@@ -92,8 +92,11 @@ def test_reviews_correct_the_hits_of_a_graded_share() -> None:
     recall = Metric("recall", {"tp": 1}, {"expected": 1})
     rows = [replace(row, sums={**row.sums, "iou": row.sums["tp"]}) for row in plain_rows(60, 20)]
     changes = [{"tp": 1, "iou": 1}] * 2 + [{}] * 28
-    graded = metric_intervals(estimated(rows, changes, 60, miou))["mIoU"]
-    assert graded == metric_intervals(estimated(rows, changes, 60, recall))["recall"]
+    graded = estimated(rows, changes, 60, miou)
+    of_hits = estimated(rows, changes, 60, recall)
+    assert metric_intervals(graded)["mIoU"] == metric_intervals(of_hits)["recall"]
+    assert graded.hits is not None
+    assert 100 * graded.hits.share[0] == pytest.approx(of_hits.value("recall"))
 
 
 def test_unchanged_random_rows_do_not_prove_the_rest_right() -> None:
