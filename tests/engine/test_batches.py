@@ -244,7 +244,7 @@ def test_answers_are_stored_where_the_file_of_errors_is_gone(
 @pytest.mark.parametrize(
     ("kind", "settings", "message"),
     [
-        ("openai", {"refused": "enqueued token limit reached"}, "was refused: enqueued token"),
+        ("openai", {"refused": "no such model"}, "was refused: no such model"),
         ("openai", {"forgets": 1}, "batch_0 cannot be looked at: HTTP 404"),
         ("anthropic", {"denies": True}, "this key may not"),
     ],
@@ -413,6 +413,99 @@ def test_a_constrained_question_is_constrained_in_batches_or_refused(
         (batch,) = server.batches.values()
     kinds = {request["response_format"]["type"] for request in batch.requests.values()}
     assert kinds == {"json_schema"}
+
+
+# --- results that do not all come, batches that are lost or refused ------------------------------
+
+
+def half(kind: str, content: bytes) -> bytes:
+    """Return half of the lines: without a length, the end of a connection is the end."""
+    lines = content.split(b"\n")
+    return b"\n".join(lines[: len(lines) // 2])
+
+
+def within_a_line(kind: str, content: bytes) -> bytes:
+    return content[: len(content) // 2]
+
+
+def nothing(kind: str, content: bytes) -> bytes:
+    return b""
+
+
+def without_ids(kind: str, content: bytes) -> bytes:
+    return content.replace(b"custom_id", b"custom")
+
+
+FAULTS: dict[str, dict[str, Any]] = {
+    "half of the results": {"spoils": half, "spoils_once": 2},
+    "cut within a line": {"spoils": within_a_line, "spoils_once": 1},
+    "cut before the last end": {"spoils": lambda kind, it: it[:-9], "spoils_once": 1},
+    "no results": {"spoils": nothing, "spoils_once": 3},
+    "no ids": {"spoils": without_ids, "spoils_once": 1},
+    "files come later": {"late": 2},
+    "busy at the upload": {"busy": {"POST /v1/files": 2}},
+    "busy at the creation": {"busy": {"POST /v1/batches": 2, "POST /v1/messages": 2}},
+    "busy at a look": {"busy": {"GET /v1/batches/": 2, "GET /v1/messages/batches/": 2}},
+    "lost, our clock is ahead": {"loses_reply": 1, "skew": -7200.0},
+    "lost, our clock is behind": {"loses_reply": 1, "skew": 7200.0},
+    "lost, and not named": {"loses_reply": 1, "hides_names": True},
+    "lost, and listed late": {"loses_reply": 1, "hides": 1},
+    "too much on its way": {"on_way": CALLS - 5, "polls": 2},
+}
+
+
+@every_pair("fault, kind", FAULTS, NAMES)
+def test_nothing_is_paid_twice_whatever_goes_wrong(fault: str, kind: str, tmp_path: Path) -> None:
+    with BatchServer(**{**FAULTS[fault], "busy": dict(FAULTS[fault].get("busy", {}))}) as server:
+        given = batched(tmp_path, server, kind)
+        if main(given):
+            assert main(given) == 0, "the next run collects them"
+        assert sum(server.asked.values()) == CALLS
+    assert_answered_once(tmp_path / "calls.jsonl", CALLS)
+
+
+STAGES = ("intended", "uploaded", "id", "collecting", "collected")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("at", STAGES)
+@pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.parametrize("kind", NAMES)
+def test_nothing_is_paid_twice_after_a_kill(at: str, fault: str, kind: str, tmp_path: Path) -> None:
+    with BatchServer(**{**FAULTS[fault], "busy": dict(FAULTS[fault].get("busy", {}))}) as server:
+        given = batched(tmp_path, server, kind)
+        subprocess.run([sys.executable, "-c", KILLED, at, *given], check=False)
+        for _ in range(3):
+            if main(given) == 0:
+                break
+        assert sum(server.asked.values()) == CALLS
+    assert_answered_once(tmp_path / "calls.jsonl", CALLS)
+
+
+@pytest.mark.parametrize("kind", NAMES)
+def test_results_that_never_come_stay_on_their_way(
+    kind: str, tmp_path: Path, capsys: Capsys
+) -> None:
+    """What came is stored; the others are not asked again unasked."""
+    with BatchServer(spoils=half) as server:
+        given = batched(tmp_path, server, kind)
+        for _ in range(2):
+            assert main(given) == 1
+            assert "which were paid for, do not come" in capsys.readouterr().err
+            assert len(answered_keys(tmp_path / "calls.jsonl")) == CALLS // 2
+            assert sum(server.asked.values()) == CALLS
+        server.settings.spoils_once = 0
+        assert main(given) == 0
+        assert_paid_once(server)
+
+
+def test_a_service_that_takes_no_batch_now_is_named(tmp_path: Path, capsys: Capsys) -> None:
+    with BatchServer(on_way=0) as server:
+        assert main(batched(tmp_path, server, "openai")) == 4
+        assert "nothing was submitted" in capsys.readouterr().err
+        assert not server.asked
+        server.settings.on_way = 10**9
+        assert main(batched(tmp_path, server, "openai")) == 0
 
 
 # --- killed and stopped --------------------------------------------------------------------------

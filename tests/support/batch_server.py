@@ -39,6 +39,8 @@ class Batch:
     metadata: Mapping[str, str]
     created: float
     polls: int = 0
+    input_file: str = ""
+    is_refused: bool = False  # too much was on its way
 
 
 @dataclass
@@ -60,6 +62,16 @@ class BatchSettings:
     uploads: float = 0.0  # seconds of an upload
     spoils: Callable[[str, bytes], bytes] = lambda path, content: content  # files of results
     lost_files: str = "nothing"  # beginning of the names of files that are gone
+    busy: dict[str, int] = field(default_factory=dict)  # requests that get 429, by their beginning
+    late: int = 0  # looks at an ended batch that do not name its files
+    spoils_once: int = 10**9  # downloads that are spoilt
+    on_way: int = 10**9  # requests that may be on their way; larger batches fail
+    hides_names: bool = False  # neither metadata nor files are repeated
+    skew: float = 0.0  # seconds by which its clock goes before ours
+
+
+class BusyError(Exception):
+    """A request that is refused for now."""
 
 
 class BatchServer(ServerProcess):
@@ -82,13 +94,33 @@ class BatchServer(ServerProcess):
         self.batches.clear()
         self.files.clear()
 
+    def _refuse_if_busy(self, request: str) -> None:
+        for begin, left in self.settings.busy.items():
+            if left and request.startswith(begin):
+                self.settings.busy[begin] -= 1
+                raise BusyError
+
     # --- both protocols ---------------------------------------------------------------------------
 
     def _create(self, requests: dict[str, Any], metadata: Mapping[str, str]) -> Batch:
-        batch = Batch(f"batch_{len(self.batches)}", requests, metadata, time())
+        open_batches = [each for each in self.batches.values() if not self._has_ended(each)]
+        on_way = sum(len(each.requests) for each in open_batches) + len(requests)
+        at = time() + self.settings.skew
+        batch = Batch(f"batch_{len(self.batches)}", requests, metadata, at)
+        batch.is_refused = "findit_batch" in metadata and on_way > self.settings.on_way
         self.batches[batch.id] = batch
+        if batch.is_refused:
+            return batch
         self.asked.update(requests.keys())
         return batch
+
+    def _has_ended(self, batch: Batch) -> bool:
+        return batch.is_refused or batch.polls > self.settings.polls
+
+    def _spoilt(self, kind: str, lines: list[dict[str, Any]]) -> bytes:
+        content = "\n".join(map(json.dumps, lines)).encode()
+        self.settings.spoils_once -= 1
+        return self.settings.spoils(kind, content) if self.settings.spoils_once >= 0 else content
 
     def _lost(self) -> bool:
         self.settings.loses_reply -= 1
@@ -116,7 +148,7 @@ class BatchServer(ServerProcess):
     def _openai(self, batch: Batch) -> dict[str, Any]:
         ended = batch.polls > self.settings.polls
         status = self.settings.status if ended else "in_progress"
-        status = "failed" if self.settings.refused else status
+        status = "failed" if self.settings.refused or batch.is_refused else status
         values = {
             "id": batch.id, "object": "batch", "status": status,
             "created_at": int(batch.created), "metadata": batch.metadata,
@@ -125,9 +157,24 @@ class BatchServer(ServerProcess):
                 "failed": 0,
             },
         }  # fmt: skip
+        if not self.settings.hides_names:
+            values["input_file_id"] = batch.input_file
+        else:
+            values["metadata"] = None
+        if batch.is_refused:
+            error = {"code": "token_limit_exceeded", "message": "Enqueued token limit reached"}
+            return {**values, "errors": {"data": [error]}}
         if self.settings.refused:
             return {**values, "errors": {"data": [{"message": self.settings.refused}]}}
         if ended:
+            outcomes = [outcome for _, _, outcome in self._outcomes(batch)]
+            values["request_counts"] |= {
+                "completed": outcomes.count("succeeded"),
+                "failed": len(outcomes) - outcomes.count("succeeded"),
+            }
+            self.settings.late -= 1
+            if self.settings.late >= 0:
+                return {**values, "output_file_id": None}
             kinds = {outcome == "succeeded" for _, _, outcome in self._outcomes(batch)}
             values |= {"output_file_id": f"out-{batch.id}"} if True in kinds else {}
             values |= {"error_file_id": f"err-{batch.id}"} if False in kinds else {}
@@ -150,7 +197,7 @@ class BatchServer(ServerProcess):
                 response = None
                 error = {"code": "batch_expired", "message": "too late"}
             lines.append({"id": "l", "custom_id": key, "response": response, "error": error})
-        return self.settings.spoils(kind, "\n".join(map(json.dumps, lines)).encode())
+        return self._spoilt(kind, lines)
 
     # --- Anthropic --------------------------------------------------------------------------------
 
@@ -181,7 +228,7 @@ class BatchServer(ServerProcess):
                 inner = {"type": "invalid_request_error", "message": "too many pixels"}
                 result["error"] = {"type": "error", "error": inner}
             lines.append({"custom_id": key, "result": result})
-        return self.settings.spoils("out", "\n".join(map(json.dumps, lines)).encode())
+        return self._spoilt("out", lines)
 
     # --- the paths --------------------------------------------------------------------------------
 
@@ -219,7 +266,7 @@ class BatchServer(ServerProcess):
             assert fields["purpose"].get_payload() == "batch"
             id = f"file-{len(self.files)}"
             self.files[id] = fields["file"].get_payload(decode=True)
-            return {"id": id}
+            return {"id": id, "created_at": int(time() + self.settings.skew)}
         body = json.loads(data)
         if path == "/chat/completions":
             self.single += 1
@@ -230,6 +277,7 @@ class BatchServer(ServerProcess):
             assert {(line["method"], line["url"]) for line in lines} == {("POST", body["endpoint"])}
             requests = {line["custom_id"]: line["body"] for line in lines}
             batch = self._create(requests, body["metadata"])
+            batch.input_file = body["input_file_id"]
             shown = self._openai
         else:
             requests = {each["custom_id"]: each["params"] for each in body["requests"]}
@@ -259,7 +307,11 @@ class BatchServer(ServerProcess):
                     try:
                         if outer.settings.denies:
                             raise PermissionError
+                        outer._refuse_if_busy(f"{self.command} {self.path}")
                         content, status = make(), 200
+                    except BusyError:
+                        content = {"error": {"message": "slow down"}}
+                        status = 429
                     except PermissionError:
                         content = {"error": {"message": "this key may not"}}
                         status = 401

@@ -10,27 +10,40 @@ import asyncio
 import logging
 import math
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Iterator, Mapping, Set
+from collections.abc import (
+    AsyncGenerator,
+    Awaitable,
+    Callable,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+    Set,
+)
 from contextlib import aclosing, suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..core import error_line, sha256_of
-from ..models import BatchRequest, BatchStatus, CallError, SpendingError
+from ..models import BUSY_STATUSES, BatchRequest, BatchStatus, CallError, SpendingError
 from ..protocol import CallResult, CancelledError, StopReason
 from .backend import CancelToken, WorkResult
 from .journal.view import JournalView
 from .journal.writer import Journal
 from .plan import WorkItem, single_calls
+from .server_state import LONGEST_WAIT
 
 if TYPE_CHECKING:
-    from ..models import BatchService, ChatCall
+    from ..models import BatchResults, BatchService, ChatCall
 
 log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
 _OPTIONS = ("kind", "server", "model", "logprobs")
+
+_DOWNLOADS = 7  # of results that do not all come, over a minute
+_TRIES = 5  # of an upload that broke
 
 
 class BatchLedger:
@@ -92,7 +105,7 @@ class BatchLedger:
         elif name in self.batches:
             known = self.batches[name]
             gone = known.open if "ended" in event else event.get("collected", ())
-            ids = {step: event[step] for step in ("uploaded", "id") if step in event}
+            ids = {step: event[step] for step in ("uploaded", "uploaded_at", "id") if step in event}
             self.batches[name] = replace(known, open=known.open.difference(gone), **ids)
 
 
@@ -139,6 +152,9 @@ class _BatchRun:
     poll: float
     going: list[BatchRequest] = field(default_factory=list)  # created batches
     answered: set[str] = field(default_factory=set)  # keys
+    refused: list[BatchRequest] = field(default_factory=list)  # that may be taken later
+    collected: int = 0  # batches since calls were submitted
+    most: int = 0  # requests of a batch, where larger ones were refused (0: as the service says)
     shown: set[str] = field(default_factory=set)
 
     def tell(self, line: str) -> None:
@@ -162,13 +178,20 @@ class _BatchRun:
     async def answers(self) -> AsyncGenerator[WorkResult, None]:
         """Yield all answers as batches end; if no more can be had, the last answer says why."""
         error: CallError | SpendingError | None = None
-        for answers in (self.submitted, self._collected):
+        while error is None:
+            for answers in (self.submitted, self._collected):
+                try:
+                    async for result in answers():
+                        yield result
+                except (CallError, SpendingError) as problem:
+                    # Pending calls are paid for, and still collected.
+                    error = error or problem
+            if not self.refused:
+                break
             try:
-                async for result in answers():
-                    yield result
-            except (CallError, SpendingError) as problem:
-                # Pending calls are paid for, and still collected.
-                error = problem
+                await self._make_room()
+            except CallError as problem:
+                error = error or problem
         if error is not None:
             stop = StopReason.SPENT
             if isinstance(error, CallError):
@@ -176,10 +199,32 @@ class _BatchRun:
             answer = CallResult("", error=str(error), stop=stop)
             yield WorkResult(next(self.pending()).calls, (answer,))
 
+    async def _make_room(self) -> None:
+        """Prepare for submitting refused calls again; CallError if none of them would be taken."""
+        smallest = min(len(batch.keys) for batch in self.refused)
+        if not self.collected:  # nothing of this run stood in the way: it is too large
+            if smallest == 1:
+                raise CallError(
+                    "nothing was submitted: the service takes no batch now, of a single call "
+                    "either, as others of this account are on their way: run again later"
+                )
+            self.most = (smallest + 1) // 2
+            self.tell(f"the service took no batch so large: now in batches of {self.most:,} calls")
+            await self._unless_cancelled(asyncio.sleep(min(self.poll, 1.0)))
+        else:
+            self.tell("what ran was collected: the refused calls are submitted now")
+        self.refused = []
+        self.going = []
+        self.collected = 0
+
     async def submitted(self) -> AsyncGenerator[WorkResult, None]:
         """Submit all calls, each once; yield the calls that cannot be sent."""
-        first = next(self.pending()).calls[0].cell
+        item = next(self.pending(), None)
+        if item is None:
+            return
+        first = item.calls[0].cell
         service = self.service
+        most_requests = self.most or service.requests
         options: dict[str, Any] = {"kind": service.kind.value, "server": service.name}
         options |= {"model": first.model, "logprobs": first.logprobs}
         on_way = self.ledger.open
@@ -206,7 +251,7 @@ class _BatchRun:
                 yield WorkResult(item.calls, (call.answer(),))
                 continue
             whole = size + len(service.between) + len(line) + len(service.tail)
-            if requests and (len(requests) == service.requests or whole > service.size):
+            if requests and (len(requests) >= most_requests or whole > service.size):
                 await self._submit(options, requests, at_most)
                 requests = {}
                 size = 0
@@ -217,10 +262,11 @@ class _BatchRun:
         if requests:
             await self._submit(options, requests, at_most)
 
-    async def _find(self, batch: BatchRequest) -> bool:
+    async def _find(self, batch: BatchRequest, *, is_final: bool = True) -> bool:
         """Find out whether a batch was created; if so, collect it too.
 
-        It may not be listed at once, so it is searched for during one poll interval.
+        Where it was not, it is noted as ended if that ``is_final``. It may not be listed at once,
+        so it is searched for during one poll interval.
         """
         service = self.service
         seconds = _waits(self.poll)
@@ -243,7 +289,8 @@ class _BatchRun:
             elif time.monotonic() < until:
                 until = min(until, time.monotonic() + self.poll)
             else:
-                self.ledger.note(batch.name, ended="it was never made")
+                if is_final:
+                    self.ledger.note(batch.name, ended="it was never made")
                 return False
             await self._unless_cancelled(asyncio.sleep(next(seconds)))
         self.going.append(batch)
@@ -256,61 +303,151 @@ class _BatchRun:
         content = [*requests.values(), self.service.tail]
         service.budget.commit(at_most)
         batch = self.ledger.intend(options, requests)
-        try:
-            if service.takes_files:
-                id = await self._unless_cancelled(service.upload(batch, content))
-                batch = self.ledger.note(batch.name, uploaded=id)
-            id = await self._unless_cancelled(service.submit(batch, content), paid=True)
-            batch = self.ledger.note(batch.name, id=id)
-        except CallError as error:
-            if 400 <= error.status < 500 and not error.worked_on:
-                self.ledger.note(batch.name, ended=str(error))
-                raise
-            # The answer was lost; the batch may have been created, and be paid for.
-            if not await self._find(batch):
-                raise
-            return
+        if service.takes_files:
+            try:
+                id, at = await self._uploaded(batch, content)
+            except CallError as error:
+                self.ledger.note(batch.name, ended=f"nothing was submitted: {error}")
+                raise CallError(
+                    f"nothing was submitted: {error}", error.status, hopeless=error.hopeless
+                ) from None
+            batch = self.ledger.note(batch.name, uploaded=id, uploaded_at=at)
+        seconds = _waits(self.poll)
+        while True:
+            try:
+                id = await self._unless_cancelled(service.submit(batch, content), paid=True)
+                batch = self.ledger.note(batch.name, id=id)
+                break
+            except CallError as error:
+                is_made = await self._may_be_made(batch, error)
+                if is_made:
+                    return
+                wait = next(seconds) if error.retry_after is None else error.retry_after
+                if error.status not in BUSY_STATUSES or error.hopeless or wait > LONGEST_WAIT:
+                    self.ledger.note(batch.name, ended=f"nothing was submitted: {error}")
+                    raise CallError(
+                        f"nothing was submitted: {error}", error.status, hopeless=error.hopeless
+                    ) from None
+                self.tell(f"the service takes no batch now: {error}; asking again")
+                await self._unless_cancelled(asyncio.sleep(wait))
         self.going.append(batch)
         self.tell(f"batch {batch.id}: {len(requests):,} calls")
 
+    async def _uploaded(self, batch: BatchRequest, content: Sequence[bytes]) -> tuple[str, float]:
+        """Upload requests, which costs nothing, again where that may help."""
+        seconds = _waits(self.poll)
+        tries = 0
+        while True:
+            try:
+                return await self._unless_cancelled(self.service.upload(batch, content))
+            except CallError as error:
+                tries += error.status not in BUSY_STATUSES
+                wait = next(seconds) if error.retry_after is None else error.retry_after
+                if not error.transient or error.hopeless or tries >= _TRIES or wait > LONGEST_WAIT:
+                    raise
+                self.tell(f"the requests of a batch cannot be uploaded: {error}; asking again")
+                await self._unless_cancelled(asyncio.sleep(wait))
+
+    async def _may_be_made(self, batch: BatchRequest, error: CallError) -> bool:
+        """Return whether a batch was made, though its creation got an error; then it is going."""
+        if 400 <= error.status < 500 and not error.worked_on:
+            return False
+        # The answer was lost; the batch may have been created, and be paid for.
+        return await self._find(batch, is_final=False)
+
     async def _collected(self) -> AsyncGenerator[WorkResult, None]:
+        """Yield the answers of batches as they end; one that is refused, or lost, ends no other."""
         seconds = _waits(self.poll)
         waiting = list(self.going)
+        error: CallError | None = None
         while waiting:
             for batch in list(waiting):
-                why = f"the batch {batch.id} cannot be looked at"
-                status = await self._ask_again(why, self.service.status, batch.id)
-                if status.refused:
-                    self.ledger.note(batch.name, ended=status.refused)
-                    why = f"the batch {batch.id} was refused: {status.refused}"
-                    raise CallError(why, hopeless=True)
-                done = f"{status.done:,} of {len(batch.keys):,} calls"
-                self.tell(f"batch {batch.id}: {status.word}, {done}")
-                if status.results is not None:
+                try:
+                    status = await self._status(batch)
+                    if status.results is None:
+                        continue
                     async for result in self._results(batch, status):
                         yield result
-                    waiting.remove(batch)
+                    self.collected += not status.refused
+                except CallError as problem:
+                    error = error or problem
+                waiting.remove(batch)
             if waiting:
                 await self._unless_cancelled(asyncio.sleep(next(seconds)))
+        if error is not None:
+            raise error
+
+    async def _status(self, batch: BatchRequest) -> BatchStatus:
+        """Return the state of a batch; a CallError if it was refused for good."""
+        why = f"the batch {batch.id} cannot be looked at"
+        status = await self._ask_again(why, self.service.status, batch.id)
+        if status.refused:
+            self.ledger.note(batch.name, ended=status.refused)
+            why = f"the batch {batch.id} was refused: {status.refused}"
+            if not status.may_pass:
+                raise CallError(why, hopeless=True)
+            self.tell(why)
+            self.refused.append(batch)
+            return status
+        done = f"{status.done:,} of {len(batch.keys):,} calls"
+        self.tell(f"batch {batch.id}: {status.word}, {done}")
+        return status
+
+    async def _downloaded(
+        self, batch: BatchRequest, status: BatchStatus
+    ) -> tuple[BatchResults, BatchStatus]:
+        """Return the results of an ended batch, asked for again while some are missing.
+
+        A list that ends early says nothing of what it leaves out.
+        """
+        problem = f"the results of {batch} cannot be had"
+        longest = self.service.longest_line(self._most_tokens(batch), batch.options["logprobs"])
+        seconds = _waits(self.poll)
+        for left in reversed(range(_DOWNLOADS)):
+            places = status.results or ()
+            asked = (places, longest, len(batch.keys))
+            results = await self._ask_again(problem, self.service.results, *asked)
+            missing = self._missing(results, status)
+            if not missing or not left:
+                break
+            self.tell(f"{batch}: {missing:,} of its results have not come; asking again")
+            await self._unless_cancelled(asyncio.sleep(next(seconds)))
+            status = await self._status(batch)
+        return results, status
+
+    def _missing(self, results: BatchResults, status: BatchStatus) -> int:
+        """Return how many results that were paid for cannot be read, or did not come."""
+        if not status.paid_path:
+            return status.paid
+        return max(status.paid - len(results.keys_of(status.paid_path)), 0)
+
+    def _most_tokens(self, batch: BatchRequest) -> int:
+        calls = (item for item in self.pending() if item.calls[0].key in batch.keys)
+        return max((self._call(item).max_tokens for item in calls), default=0)
 
     async def _results(
         self, batch: BatchRequest, status: BatchStatus
     ) -> AsyncGenerator[WorkResult, None]:
-        """Yield the answers of an ended batch in the order of the plan: images are read once."""
-        done = []
-        problem = f"the results of {batch} cannot be had"
-        results = await self._ask_again(problem, self.service.results, status.results or ())
+        """Yield the answers of an ended batch in the order of the plan: images are read once.
+
+        CallError if results that were paid for did not come: their calls stay on their way.
+        """
+        if status.refused:
+            return
+        results, status = await self._downloaded(batch, status)
         for each in results.unread:
             self.tell(f"{batch}: {each}")
+        came = self._missing(results, status) <= results.unread_of[status.paid_path]
+        done = []
         for item in self.pending():
             key = item.calls[0].key
-            if key not in batch.open:
+            if key not in batch.open or (key not in results.keys and not came):
                 continue
             why = f"the batch {batch.id} has no result of it ({status.word})"
             if results.unread:
                 why = f"{batch} has no readable result of it: {'; '.join(results.unread[:3])}"
             call = self._call(item)
-            answer = await self.service.answer(call, batch.id, results.lines.get(key), why)
+            answer = await self.service.answer(call, batch.id, results.line(key), why)
             for warning in call.warnings if answer.error is None else ():
                 self.tell(warning)
             yield WorkResult(item.calls, (answer,))
@@ -320,6 +457,15 @@ class _BatchRun:
             self.answered.add(key)
             done.append(key)
         self.ledger.note(batch.name, collected=done)
+        if not came:
+            left = self._missing(results, status)
+            lost = results.lost.get(status.paid_path)
+            raise CallError(
+                f"{batch}: {left:,} of its results, which were paid for, do not come"
+                f"{f' ({lost})' if lost else ''}. It is noted in the journal, so run again later; "
+                "if they are gone, name another --journal to ask, and pay, its calls once more",
+                hopeless=True,
+            )
 
     async def _ask_again(self, problem: str, ask: Callable[..., Awaitable[T]], *about: Any) -> T:
         """Ask a service about a batch, again and again while it is down."""

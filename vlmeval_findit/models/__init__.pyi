@@ -352,6 +352,7 @@ from .http.batch.batch_records import (
     BatchRequest as BatchRequest,
     BatchStatus as BatchStatus,
     BatchLine as BatchLine,
+    BatchResults as BatchResults,
 )
 
 from .prices import (

@@ -71,6 +71,10 @@ class ChatCall:
         return self.variant.reply_schema is not None
 
     @property
+    def max_tokens(self) -> int:
+        return self.model.max_tokens(self.variant)
+
+    @property
     def shown(self) -> object:
         """Return what tells its images from others'; of a call without any, the call itself."""
         names = tuple(value for kind, value in self.message if kind is PartKind.IMAGE)

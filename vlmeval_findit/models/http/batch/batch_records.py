@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Callable, Mapping, Set
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any, NamedTuple
+from typing import IO, Any, NamedTuple
+
+from ..call_errors import CallError
+from ..response_verdict import object_in
 
 BATCH_PRICE = 0.5  # of the price of single calls, at OpenAI and Anthropic
 
@@ -32,6 +36,7 @@ class BatchRequest:
     keys: frozenset[str]  # of its calls, and ids of its requests
     open: frozenset[str]  # keys without collected results
     uploaded: str = ""  # the service's id of the request file
+    uploaded_at: float = 0.0  # by the service's clock, in seconds since 1970 (0: not stated)
     id: str = ""  # the service's id; empty if not known to exist
 
     def __str__(self) -> str:
@@ -47,6 +52,9 @@ class BatchStatus(NamedTuple):
     done: int  # finished requests
     results: tuple[str, ...] | None = None  # paths at the service, once it ended
     refused: str = ""  # why nothing was answered
+    may_pass: bool = False  # the same batch may be taken later, or a smaller one
+    paid: int = 0  # results that were paid for, and must come
+    paid_path: str = ""  # where they are; empty: the service has not named it yet
 
 
 class BatchLine(NamedTuple):
@@ -56,8 +64,91 @@ class BatchLine(NamedTuple):
     place: str  # as "line 7 of files/abc/content"
 
 
-class BatchResults(NamedTuple):
-    """The results of a batch, as far as they can be read."""
+class _Place(NamedTuple):
+    file: IO[bytes]
+    start: int  # bytes
+    size: int  # bytes
+    name: str
 
-    lines: Mapping[str, BatchLine]  # by the ids of its requests
-    unread: tuple[str, ...] = ()  # lines and files that cannot be read, and why
+
+class BatchResults:
+    """The results of a batch, in files on the disk; only that which is wanted is parsed."""
+
+    def __init__(self) -> None:
+        self._places: dict[str, _Place] = {}
+        self.unread: list[str] = []  # lines and files that cannot be read, and why
+        self.unread_of: Counter[str] = Counter()  # by path
+        self.lost: dict[str, CallError] = {}  # by path
+
+    @property
+    def keys(self) -> Set[str]:
+        """Ids of requests that have a result."""
+        return self._places.keys()
+
+    def keys_of(self, path: str) -> set[str]:
+        """Return the ids of requests that have a result in a file."""
+        end = f" of {path}"
+        return {key for key, place in self._places.items() if place.name.endswith(end)}
+
+    def line(self, key: str) -> BatchLine | None:
+        """Read the result of a request; None if there is none."""
+        place = self._places.get(key)
+        if place is None:
+            return None
+        place.file.seek(place.start)
+        return BatchLine(object_in(place.file.read(place.size)), place.name)
+
+    def take(
+        self,
+        path: str,
+        file: IO[bytes],
+        longest: int,
+        is_answer: Callable[[Mapping[str, Any]], bool],
+    ) -> None:
+        """Add the lines of a file; an answer stays, whatever else its request has."""
+        number = 0
+        file.seek(0)
+        while True:
+            start = file.tell()
+            line = file.readline(longest + 1)
+            if not line:
+                return
+            number += 1
+            name = f"line {number} of {path}"
+            if len(line) > longest:
+                self._skip(f"{name} is longer than {longest / (1 << 20):.3g} MiB", path)
+                while not line.endswith(b"\n") and (line := file.readline(longest)):
+                    pass
+                continue
+            if line.strip():
+                self._take_line(_Place(file, start, len(line), name), line, path, is_answer)
+
+    def _take_line(
+        self,
+        place: _Place,
+        line: bytes,
+        path: str,
+        is_answer: Callable[[Mapping[str, Any]], bool],
+    ) -> None:
+        try:
+            result = object_in(line)
+        except CallError as error:
+            self._skip(f"{place.name}: {error}", path)
+            return
+        key = result.get("custom_id")
+        if not isinstance(key, str):
+            self._skip(f"{place.name} names no request", path)
+            return
+        known = self.line(key)
+        place.file.seek(place.start + place.size)
+        if known is None or is_answer(result) > is_answer(known.result):
+            self._places[key] = place
+
+    def _skip(self, why: str, path: str) -> None:
+        self.unread.append(why)
+        self.unread_of[path] += 1
+
+    def lose(self, path: str, error: CallError) -> None:
+        """Note a file that cannot be had."""
+        self.lost[path] = error
+        self.unread.append(f"{path}: {error}")

@@ -6,9 +6,12 @@ Sources: the batch pages of developers.openai.com/api/reference and of platform.
 from __future__ import annotations
 
 import json
+import math
+import re
 from collections.abc import AsyncIterator, Container, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
+from tempfile import SpooledTemporaryFile
 from typing import Any
 from urllib.parse import quote
 
@@ -23,6 +26,7 @@ from ..client import HttpClient, HttpRequest
 from ..completion import Completion
 from ..endpoint import Endpoint
 from ..providers.anthropic_messages import anthropic_headers, messages_request, reply_of_messages
+from ..reply_bodies import most_bytes_of
 from ..reply_logprobs import with_logprobs
 from ..response_verdict import object_in, read_completion
 from ..sent_images import EncodedImages, json_pieces
@@ -38,7 +42,14 @@ from .batch_records import (
 )
 
 _MOST_BYTES = 1 << 30  # of a file with results
-_SKEW = 3600.0  # seconds by which our clock and a service's may differ
+# A service whose account has as many tokens on their way as it may
+_TOO_MUCH_ON_WAY = re.compile(r"token_limit_exceeded|enqueued token", re.IGNORECASE)
+# Of results in memory; longer ones are on the disk
+_IN_MEMORY = 8 << 20
+_BESIDES_REPLY = 1 << 20  # of a line's envelope and error
+_LONGEST_LISTED = 64 << 20  # of a result of a batch that may be another's
+_FILES = ("output", "error")
+_SAME_MOMENT = 60.0  # seconds by which clocks of one service may differ
 _NAME = "findit_batch"
 # Results of Anthropic's requests that cost nothing
 _UNBILLED = frozenset({"errored", "canceled", "expired"})
@@ -70,6 +81,7 @@ class BatchService:
         self._endpoint = endpoint
         self._timeout = timeout
         self._images = EncodedImages()
+        self._others = set[str]()  # ended batches of others, by their results
 
     def call(self, message: Message, variant: DatasetVariant, *options: Any) -> ChatCall:
         """Return how a message is asked; ``options`` are :class:`ChatCall`'s from ``logprobs``."""
@@ -126,10 +138,13 @@ class BatchService:
             raise error_of(json.dumps(body).encode(), status, "", None)
         return _no_completion(result.get("error"), is_billed=status in (200, "200"))
 
-    async def upload(self, batch: BatchRequest, lines: Sequence[bytes]) -> str:
+    async def upload(self, batch: BatchRequest, lines: Sequence[bytes]) -> tuple[str, float]:
+        """Upload requests; return the file's id, and when it came by the service's clock (or 0)."""
         form = FormData({"purpose": "batch"})
         form.add_field("file", b"".join(lines), filename=f"{batch.name}.jsonl")
-        return await self._created_id("files", None, form)
+        uploaded = await self._object("POST", "files", None, form)
+        at = uploaded.get("created_at")
+        return _id_in(uploaded), float(at) if isinstance(at, int | float) else 0.0
 
     async def submit(self, batch: BatchRequest, lines: Sequence[bytes]) -> str:
         """Create a batch; return its id. After an error without status or with 5xx it may exist."""
@@ -142,11 +157,46 @@ class BatchService:
         return await self._created_id("batches", [json.dumps(creation).encode()])
 
     async def find(self, batch: BatchRequest, known: Container[str]) -> tuple[str, str]:
-        """Return the id of a batch that may exist, and of one not ``known`` that may be it ("")."""
-        async for listed in self._listed("batches", "after", batch.at):
-            if object_or_empty(listed.get("metadata")).get(_NAME) == batch.name:
+        """Return the id of a batch that may exist, and of one not ``known`` that may be it ("").
+
+        A batch is known by its file of requests. A service that names none in its list may repeat
+        our name; of one that repeats neither, the results of those with as many requests say it.
+        """
+        unclear = list[str]()
+        async for listed in self._listed("batches", "after", batch.uploaded_at):
+            name = object_or_empty(listed.get("metadata")).get(_NAME)
+            file = listed.get("input_file_id")
+            if batch.name == name or (file and file == batch.uploaded):
                 return listed["id"], ""
-        return "", ""
+            is_later = _seconds(listed["created_at"]) > batch.uploaded_at - _SAME_MOMENT
+            is_as_large = _counts(listed).get("total") in (None, len(batch.keys))
+            if is_later and is_as_large and not (name or file) and listed["id"] not in known:
+                unclear.append(listed["id"])
+        return await self._of_these(unclear, batch)
+
+    async def _of_these(self, ids: Sequence[str], batch: BatchRequest) -> tuple[str, str]:
+        """Return which of some batches it is by their results, or one that may be it."""
+        perhaps = ""
+        for id in ids:
+            if id in self._others:
+                continue
+            status = await self.status(id)
+            if not status.results:
+                if not status.refused:
+                    perhaps = id
+                continue
+            try:
+                found = await self.results(status.results, _LONGEST_LISTED, len(batch.keys))
+            except CallError as error:
+                # Results stay for a month: without them it may be the batch, and be paid.
+                raise error.with_note(f" (of the batch {id}, which may be it)") from None
+            if not found.keys:
+                perhaps = id
+            elif found.keys <= batch.keys:
+                return id, ""
+            else:
+                self._others.add(id)
+        return "", perhaps
 
     async def status(self, id: str) -> BatchStatus:
         batch = await self._object("GET", f"batches/{quote(id, safe='')}")
@@ -155,55 +205,43 @@ class BatchService:
         done = counts.get("completed", 0) + counts.get("failed", 0)
         if word not in ("completed", "expired", "cancelled", "failed"):
             return BatchStatus(word, done)
-        files = map(batch.get, ("output_file_id", "error_file_id"))
-        names = [file for file in files if file and isinstance(file, str)]
-        results = tuple(f"files/{quote(file, safe='')}/content" for file in names)
-        if word != "failed" or results:
-            return BatchStatus(word, done, results)
-        errors = [
-            error.get("message")
-            for error in objects_of(object_or_empty(batch.get("errors")).get("data"))
-        ]
-        stated = [error for error in errors if isinstance(error, str)]
-        return BatchStatus(word, done, (), "; ".join(stated[:3]) or "it does not say why")
+        output, errors = (_content_path(batch.get(f"{kind}_file_id")) for kind in _FILES)
+        places = tuple(filter(None, (output, errors)))
+        if word == "failed" and not places:
+            return _refused(word, done, batch)
+        paid = counts.get("completed", 0)
+        if word == "completed":  # of requests that are neither done nor failed nothing is known
+            paid = max(paid, counts.get("total", 0) - counts.get("failed", 0))
+        return BatchStatus(word, done, places, paid=paid, paid_path=output)
 
-    async def results(self, places: tuple[str, ...]) -> BatchResults:
-        """Return the results of a batch; raise CallError if none of its files can be had."""
-        lines: dict[str, BatchLine] = {}
-        unread: list[str] = []
-        lost: list[CallError] = []
+    def longest_line(self, tokens: int, logprobs: bool) -> int:
+        """Return the most bytes of the result of a call that may have so many tokens."""
+        return _BESIDES_REPLY + most_bytes_of(tokens, 2 if logprobs else 0)
+
+    async def results(self, places: tuple[str, ...], longest: int, count: int) -> BatchResults:
+        """Return the results of a batch; raise CallError if none of its files can be had.
+
+        Args:
+            places: their paths.
+            longest: the most bytes of a result.
+            count: of the requests.
+        """
+        results = BatchResults()
+        most = min(longest * count, _MOST_BYTES)
         for path in places:
+            # It is read as long as the results are.
+            file = SpooledTemporaryFile(max_size=_IN_MEMORY)  # noqa: SIM115
             try:
-                content = await self._send("GET", path)
+                await self._send("GET", path, most=most, file=file)
             except CallError as error:
                 if error.transient:
                     raise
-                lost.append(error)
-                unread.append(f"{path}: {error}")
+                results.lose(path, error)
                 continue
-            self._take(path, content, lines, unread)
-        if lost and len(lost) == len(places):
-            raise lost[0]
-        return BatchResults(lines, tuple(unread))
-
-    def _take(
-        self, path: str, content: bytes, lines: dict[str, BatchLine], unread: list[str]
-    ) -> None:
-        """Add the lines of a file; an answer stays, whatever else its request has."""
-        for number, text in enumerate(content.splitlines(), 1):
-            if not text.strip():
-                continue
-            place = f"line {number} of {path}"
-            try:
-                result = object_in(text)
-            except CallError as error:
-                unread.append(f"{place}: {error}")
-                continue
-            key = result.get("custom_id")
-            if not isinstance(key, str):
-                unread.append(f"{place} names no request")
-            elif key not in lines or self._is_answer(result) > self._is_answer(lines[key].result):
-                lines[key] = BatchLine(result, place)
+            results.take(path, file, longest, self._is_answer)
+        if results.lost and len(results.lost) == len(places):
+            raise results.lost[places[0]]
+        return results
 
     def _is_answer(self, result: Mapping[str, Any]) -> bool:
         try:
@@ -215,10 +253,10 @@ class BatchService:
     def _headers(self) -> dict[str, str]:
         return self._endpoint.request_headers()
 
-    async def _send(self, method: str, path: str, *content: Any) -> bytes:
+    async def _send(self, method: str, path: str, *content: Any, **options: Any) -> bytes:
         path, _, query = path.partition("?")
         url = self._endpoint.at(path, query)
-        request = HttpRequest(method, url, self._headers(), *content)._replace(most=_MOST_BYTES)
+        request = HttpRequest(method, url, self._headers(), *content, **options)
         # At one request a minute, keeping a connection is of no use.
         async with HttpClient(self._timeout) as client:
             return await client.send(request)
@@ -227,22 +265,32 @@ class BatchService:
         return object_in(await self._send(*request))
 
     async def _created_id(self, *request: Any) -> str:
-        id = (await self._object("POST", *request)).get("id")
-        if not isinstance(id, str):
-            raise CallError("the reply about a batch has no id")
-        return id
+        return _id_in(await self._object("POST", *request))
 
-    async def _listed(self, path: str, after: str, at: float) -> AsyncIterator[Mapping[str, Any]]:
-        """Yield the account's batches since about ``at``, newest first; ``after`` is for paging."""
+    async def _listed(
+        self, path: str, after: str, since: float = 0.0
+    ) -> AsyncIterator[Mapping[str, Any]]:
+        """Yield the account's batches; ``after`` is for paging.
+
+        Those before ``since``, by the service's clock, may be left out: only where the newest come
+        first, as a list may be in any order.
+        """
         query = "limit=100"
+        seen = set[str]()
+        before = math.inf
+        is_newest_first = True
         while True:
             page = await self._object("GET", f"{path}?{query}")
             batches = [batch for batch in objects_of(page.get("data")) if _is_listed(batch)]
-            for batch in batches:
-                if _seconds(batch["created_at"]) < at - _SKEW:
-                    return
+            new = [batch for batch in batches if batch["id"] not in seen]
+            for batch in new:
+                seen.add(batch["id"])
+                at = _seconds(batch["created_at"])
+                is_newest_first = is_newest_first and at <= before
+                before = at
                 yield batch
-            if not batches or not page.get("has_more"):
+            is_past = is_newest_first and len(seen) > 1 and before < since - _SAME_MOMENT
+            if not new or is_past or not page.get("has_more"):
                 return
             query = f"limit=100&{after}={quote(batches[-1]['id'], safe='')}"
 
@@ -282,32 +330,24 @@ class AnthropicBatches(BatchService):
         return await self._created_id("messages/batches", lines)
 
     async def find(self, batch: BatchRequest, known: Container[str]) -> tuple[str, str]:
-        perhaps = ""
-        async for listed in self._listed("messages/batches", "after_id", batch.at):
-            if listed["id"] in known or sum(_counts(listed).values()) != len(batch.keys):
-                continue
-            if listed.get("processing_status") != "ended":
-                perhaps = listed["id"]
-            else:
-                try:
-                    lines, unread = await self.results(_anthropic_results(listed["id"]))
-                except CallError as error:
-                    # Results stay for a month: without them it may be the batch, and be paid.
-                    raise error.with_note(
-                        f" (of the batch {listed['id']}, which may be it)"
-                    ) from None
-                # A line that cannot be read may be of any of its requests.
-                results = len(lines) + len(unread)
-                if lines.keys() <= batch.keys and lines and results >= len(batch.keys):
-                    return listed["id"], ""
-        return "", perhaps
+        like = list[str]()
+        async for listed in self._listed("messages/batches", "after_id"):
+            is_as_large = sum(_counts(listed).values()) == len(batch.keys)
+            if is_as_large and listed["id"] not in known:
+                like.append(listed["id"])
+        return await self._of_these(like, batch)
 
     async def status(self, id: str) -> BatchStatus:
         batch = await self._object("GET", f"messages/batches/{quote(id, safe='')}")
         word = str(batch.get("processing_status"))
         counts = _counts(batch)
-        done = sum(counts.values()) - counts.get("processing", 0)
-        return BatchStatus(word, done, _anthropic_results(id) if word == "ended" else None)
+        total = sum(counts.values())
+        done = total - counts.get("processing", 0)
+        if word != "ended":
+            return BatchStatus(word, done)
+        # Every request has a line, also one that is not paid for.
+        (path,) = places = _anthropic_results(id)
+        return BatchStatus(word, done, places, paid=total, paid_path=path)
 
     def _headers(self) -> dict[str, str]:
         return anthropic_headers(self._endpoint)
@@ -331,6 +371,25 @@ def _no_completion(error: object, is_billed: bool) -> Completion:
     except CallError as problem:
         problem.worked_on = is_billed
         raise
+
+
+def _id_in(reply: Mapping[str, Any]) -> str:
+    id = reply.get("id")
+    if not isinstance(id, str):
+        raise CallError("the reply about a batch has no id", worked_on=True)
+    return id
+
+
+def _content_path(file: object) -> str:
+    return f"files/{quote(file, safe='')}/content" if file and isinstance(file, str) else ""
+
+
+def _refused(word: str, done: int, batch: Mapping[str, Any]) -> BatchStatus:
+    errors = objects_of(object_or_empty(batch.get("errors")).get("data"))
+    stated = [error["message"] for error in errors if isinstance(error.get("message"), str)]
+    why = "; ".join(stated[:3]) or "it does not say why"
+    may_pass = any(_TOO_MUCH_ON_WAY.search(json.dumps(error)) for error in errors)
+    return BatchStatus(word, done, (), why, may_pass)
 
 
 def _counts(batch: Mapping[str, Any]) -> Mapping[str, int]:
