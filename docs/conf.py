@@ -8,6 +8,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.append(str(ROOT / "docs"))
 sys.path.append(str(ROOT))
+sys.argv[0] = "findit"  # Commands are named as who installed the package types them
 from written_pages import WRITTEN  # noqa: E402
 
 project = "vlmeval_findit"
@@ -52,6 +53,7 @@ def copy_pictures(app, exception):
 def write_pages(app):
     """Write the pages that are in no clone."""
     for name, page in WRITTEN.items():
+        (ROOT / name).parent.mkdir(exist_ok=True)
         (ROOT / name).write_text(page(), encoding="utf-8")
 
 

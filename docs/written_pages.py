@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+from command_pages import command_pages
 from doors import doors_page
 from messages import messages_page
 
@@ -20,5 +21,6 @@ WRITTEN: dict[str, Callable[[], str]] = {
     "docs/design/benchmarks.md": benchmarks_page,
     "docs/design/doors.md": doors_page,
     "docs/reference/messages.md": messages_page,
+    **command_pages(),
 }
 """Path in the clone -> what writes the page."""

@@ -8,7 +8,7 @@ import re
 import click
 import pytest
 
-from vlmeval_findit.cli import COMMANDS, ROOT, command_base, main
+from vlmeval_findit.cli import COMMANDS, ROOT, command_base, command_named, main
 from vlmeval_findit.core import flag_name
 from vlmeval_findit.models import declared_options
 
@@ -42,13 +42,7 @@ def test_ten_options_of_asking_are_shown_first(
 @pytest.mark.parametrize("name", COMMANDS)
 def test_every_option_is_described_or_named(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     """And has its line in the long help, if there is one."""
-    context = click.Context(ROOT)
-    command: click.Command = ROOT
-    for word in name.split():
-        assert isinstance(command, click.Group)
-        found = command.get_command(context, word)
-        assert found is not None
-        command = found
+    command = command_named(name)
     options = {option.opts[-1] for option in command.params if isinstance(option, click.Option)}
     short = helped(f"{name} --help", capsys)
     named = short.partition(" more, described by --help-all:")[2].partition("\n\n")[0].split()

@@ -6,13 +6,12 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-import click
 import pytest
 from every_pair import every_pair
 
 from vlmeval_findit.benchmarks.findit import parse
 from vlmeval_findit.boxes import read
-from vlmeval_findit.cli import COMMANDS, ROOT, command_base, main, other_words
+from vlmeval_findit.cli import COMMANDS, command_base, command_named, main, other_words
 from vlmeval_findit.core import (
     MEANINGS,
     NO_FLAG,
@@ -24,19 +23,7 @@ from vlmeval_findit.core import (
     synonyms,
 )
 
-
-def _command(name: str) -> click.Command:
-    command: click.Command = ROOT
-    context = click.Context(ROOT)
-    for word in name.split():
-        assert isinstance(command, click.Group)
-        found = command.get_command(context, word)
-        assert found is not None
-        command = found
-    return command
-
-
-FLAGS = {name: sorted(other_words.flags_of(_command(name))) for name in COMMANDS}
+FLAGS = {name: sorted(other_words.flags_of(command_named(name))) for name in COMMANDS}
 KEYS_ONLY = {"settings", "threads", "max-new-tokens"}
 """Names of ours that are keys in files, and no flags."""
 
@@ -205,7 +192,7 @@ def test_a_flag_of_vlmevalkit_is_never_refused(
 
 def _written() -> Iterator[tuple[str, str]]:
     for name in COMMANDS:
-        for option in _command(name).params:
+        for option in command_named(name).params:
             if isinstance(option.type, type(command_base.WRITTEN)):
                 yield name, option.opts[0]
 

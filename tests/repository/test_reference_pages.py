@@ -84,7 +84,8 @@ def test_a_refusal_is_shown_as_it_is_typed() -> None:
 
 def test_pages_that_the_build_writes_are_ignored() -> None:
     ignored = (ROOT / ".gitignore").read_text(encoding="utf-8").splitlines()
-    assert set(WRITTEN) <= set(ignored)
+    folders = tuple(line for line in ignored if line.endswith("/"))
+    assert [page for page in WRITTEN if page not in ignored and not page.startswith(folders)] == []
 
 
 @pytest.mark.parametrize("command", ["run", "search", "sweep", "reproduce"])

@@ -60,6 +60,9 @@ def test_the_reference_has_every_public_name() -> None:
 def test_every_page_is_in_the_table_of_contents() -> None:
     tables = re.findall(r"^```{toctree}\n(.*?)^```", PAGES["docs/index.md"], re.M | re.DOTALL)
     listed = [line for table in tables for line in table.splitlines() if re.match(r"\w", line)]
+    assert "commands/*" in PAGES["docs/reference/commands.md"]
+    of_commands = [page for page in pages.WRITTEN if page.startswith("docs/reference/commands/")]
+    listed += [page.removeprefix("docs/").removesuffix(".md") for page in of_commands]
     in_clone = [name for name in PAGES if name.startswith("docs/") and name != "docs/index.md"]
     assert sorted(f"docs/{page}.md" for page in listed) == sorted([*in_clone, *pages.WRITTEN])
 

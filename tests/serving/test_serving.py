@@ -15,9 +15,11 @@ import pytest
 from fake_program import Machine, ends
 from waits import until
 
+from vlmeval_findit.cli import main
 from vlmeval_findit.engine import ServedModel
 from vlmeval_findit.models import ANY_CHECKPOINT, RunSettings
 from vlmeval_findit.serving import (
+    PROGRAMS,
     LocalServers,
     ServeOptions,
     ServerProcess,
@@ -129,6 +131,28 @@ def test_a_server_whose_model_lacks_weights_answers_nothing(
         with ends_so:
             until(model.started(tmp_path / f"logs{fake}"))
         server_process.end_servers()
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+@pytest.mark.parametrize(
+    "line",
+    [
+        "run --data FindIt_Scenes_mini_xyxy_json",
+        "run --data SelfRetrieval_Scenes_mini",
+        "search --data Scenes_mini",
+        "coords",
+    ],
+)
+def test_a_dry_run_needs_no_program(
+    line: str, program: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setenv("LMUData", str(tmp_path))
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))
+    monkeypatch.chdir(tmp_path)
+    asked = f"{line} --model Qwen3-VL-8B --serve {program}"
+    assert main([*asked.split(), "--dry-run"]) == 0
+    assert main(asked.split()) == 2
 
 
 def test_a_missing_program_is_refused_with_what_to_type(

@@ -2,6 +2,8 @@
 
 from .main_command import (
     COMMANDS as COMMANDS,
+    OLD_WORDS as OLD_WORDS,
+    command_named as command_named,
     Commands as Commands,
     _import as _import,
     ROOT as ROOT,

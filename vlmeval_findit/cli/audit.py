@@ -53,9 +53,9 @@ _TOO_FEW = "it says nothing about more than half of the rows"
 @click.command(
     cls=Command,
     examples=[
-        "python run_findit.py audit outputs --data RefCOCO",
-        "python run_findit.py audit outputs --data RefCOCO --top 100 --json doubts.json",
-        "python run_findit.py audit outputs --data RefCOCO --review review.html",
+        "python run_findit.py audit outputs --data Scenes_mini",
+        "python run_findit.py audit outputs --data Scenes_mini --top 100 --json doubts.json",
+        "python run_findit.py audit outputs --data Scenes_mini --review review.html",
     ],
 )
 @results_argument

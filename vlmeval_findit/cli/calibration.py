@@ -43,7 +43,14 @@ from .command_base import (
 from .printing import print_folded, print_lines, print_table, write_json
 
 
-@click.command(cls=Command, examples=["python run_findit.py calibration outputs"])
+@click.command(
+    cls=Command,
+    examples=[
+        "python run_findit.py run --data FindIt_Scenes_mini_xyxy_json --model FindIt-Nano "
+        "--limit 10 --logprobs --work-dir sure",
+        "python run_findit.py calibration sure",
+    ],
+)
 @results_argument
 @data_name_option
 @space_option
@@ -105,7 +112,14 @@ def command(
     return 0
 
 
-@click.command(cls=Command, examples=["python run_findit.py samples outputs/FindIt-Nano"])
+@click.command(
+    cls=Command,
+    examples=[
+        "python run_findit.py run --data FindIt_Scenes_mini_xyxy_json --model FindIt-Nano "
+        "--limit 10 --samples 3 --temperature 0.7 --work-dir sampled",
+        "python run_findit.py samples sampled",
+    ],
+)
 @results_argument
 def samples(runs: tuple[Path, ...]) -> int:
     """Print the scores of several replies to each query (--samples) together; no model is needed.

@@ -45,7 +45,7 @@ _USED_BY = {
     cls=Command,
     examples=[
         "python run_findit.py check",
-        "python run_findit.py check MyModel --plugin mine.py",
+        "python run_findit.py check MyModel --plugin mine.py  # yours",
     ],
 )
 @click.argument("name", required=False)

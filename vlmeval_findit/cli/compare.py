@@ -59,7 +59,8 @@ _INDICES = 12
 
 
 @click.command(
-    cls=Command, examples=["python run_findit.py compare outputs/FindIt-Nano outputs/FullImage"]
+    cls=Command,
+    examples=["python run_findit.py compare outputs/FindIt-Nano outputs/FindIt-Nano-px"],
 )
 @click.argument("left", metavar="A", type=PATH)
 @click.argument("right", metavar="B", type=PATH, required=False)

@@ -76,9 +76,9 @@ _limit_option = option(
 @click.command(
     cls=Command,
     examples=[
-        "python run_findit.py data get Pascal",
-        "python run_findit.py data get OpenImages --limit 50",
-        "python run_findit.py data get VPBench --from DIR",
+        "python run_findit.py data get Pascal  # downloads",
+        "python run_findit.py data get OpenImages --limit 50  # downloads",
+        "python run_findit.py data get VPBench --from DIR  # yours",
     ],
     sections={
         "Made from files that you have (--from PATH), without the network": lambda: [
@@ -170,7 +170,7 @@ def command(
         return EXIT_INTERRUPTED
 
 
-@click.command(cls=Command, examples=["python run_findit.py data check Pascal"])
+@click.command(cls=Command, examples=["python run_findit.py data check Scenes_mini"])
 @_names_argument
 @_limit_option
 def check(names: tuple[str, ...], limit: int | None) -> int:

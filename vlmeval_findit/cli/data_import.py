@@ -77,8 +77,8 @@ exif_option = click.option(
 @click.command(
     cls=Command,
     examples=[
-        "python run_findit.py data import instances.json --image-root DIR --name MyData",
-        "python run_findit.py data import DIR --set COCO_val2017",
+        "python run_findit.py data import coco.json --image-root DIR --name MyData  # yours",
+        "python run_findit.py data import DIR --set COCO_val2017  # yours",
     ],
     sections={"What is read": lambda: _HELP},
 )

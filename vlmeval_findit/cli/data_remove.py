@@ -14,7 +14,7 @@ from .command_base import PATH, Command, completion, option, switch
 from .printing import print_folded
 
 
-@click.command(cls=Command, examples=["python run_findit.py data remove MyData"])
+@click.command(cls=Command, examples=["python run_findit.py data remove MyData  # yours"])
 @click.argument(
     "names", metavar="NAME...", nargs=-1, required=True, shell_complete=completion(custom_rows)
 )

@@ -44,8 +44,8 @@ from .printing import print_columns, print_folded, print_lines, write_json
 @click.command(
     cls=Command,
     examples=[
-        "python run_findit.py data reviews ab.jsonl cd.jsonl --out both.jsonl",
-        "python run_findit.py data reviews refcoco_testA_reviewed.json --data RefCOCOFull_testA",
+        "python run_findit.py data reviews ab.jsonl cd.jsonl --out both.jsonl  # yours",
+        "python run_findit.py data reviews reviewed.json --data RefCOCOFull_testA  # yours",
     ],
 )
 @click.argument("files", metavar="FILE...", nargs=-1, required=True, type=PATH)

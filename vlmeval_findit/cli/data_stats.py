@@ -17,7 +17,9 @@ from .printing import print_columns, write_json
 _NONE = "–"
 
 
-@click.command(cls=Command, examples=["python run_findit.py data stats Scenes_mini Demo_refexp"])
+@click.command(
+    cls=Command, examples=["python run_findit.py data stats Scenes_mini Scenes_mini_refexp"]
+)
 @click.argument(
     "names", metavar="NAME...", nargs=-1, required=True, shell_complete=complete_datasets
 )

@@ -38,7 +38,7 @@ _LARGEST = 3
     cls=Command,
     examples=[
         "python run_findit.py errors outputs --by size",
-        "python run_findit.py errors RUN --against OTHER_RUN",
+        "python run_findit.py errors RUN --against OTHER_RUN  # yours",
     ],
     sections={"Error types of boxes": lambda: [(each.value, each.meaning) for each in BoxError]},
 )

@@ -18,7 +18,7 @@ from .printing import print_folded
     examples=[
         "python run_findit.py figures",
         "python run_findit.py figures --template figures.yaml",
-        "python run_findit.py figures --figures figures.yaml",
+        "python run_findit.py figures --figures figures.yaml  # with your values",
     ],
 )
 @option(

@@ -106,9 +106,9 @@ _SWITCHES = re.compile("-[hqv]+|--help|--version|--verbose|--quiet")
 _EPILOG = """\
 \b
 Examples:
-  python run_findit.py run --data FindIt_Demo_xyxy_json --model FindIt-Nano
-  python run_findit.py search --model Qwen3-VL-8B --serve vllm
-  python run_findit.py compare outputs/model-a outputs/model-b
+  python run_findit.py run --data FindIt_Scenes_mini_xyxy_json --model FindIt-Nano
+  python run_findit.py search --model FindIt-Nano-px --data Scenes_mini --limit 10
+  python run_findit.py report outputs
 
 \b
 "run" may be left out before --data. A dataset's name:
@@ -146,9 +146,7 @@ class Commands(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         name = f"{self.prefix}{cmd_name}"
         if name in COMMANDS:
-            module, _, attribute = COMMANDS[name][0].partition(".")
-            imported = _import(f"{__package__}.{module}")
-            command: click.Command = getattr(imported, attribute or "command")
+            command = command_named(name)
             command.name = cmd_name
             return command
         if cmd_name in self.list_commands(ctx):
@@ -179,6 +177,13 @@ class Commands(click.Group):
         names = [name for name in self.list_commands(ctx) if name.startswith(incomplete)]
         helps = {name: COMMANDS.get(f"{self.prefix}{name}", ("", ""))[1] for name in names}
         return [CompletionItem(name, help=helps[name]) for name in names]
+
+
+def command_named(name: str) -> click.Command:
+    """Return the command of a name of :data:`COMMANDS`."""
+    module, _, attribute = COMMANDS[name][0].partition(".")
+    command: click.Command = getattr(_import(f"{__package__}.{module}"), attribute or "command")
+    return command
 
 
 def _import(name: str) -> ModuleType:

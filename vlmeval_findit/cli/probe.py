@@ -84,8 +84,8 @@ _PLACEHOLDER = "grid1000"
     cls=AskingCommand,
     epilog=_EPILOG,
     examples=[
-        "python run_findit.py coords --model Qwen3-VL=mine --base-url URL",
         "python run_findit.py coords --model FindIt-Nano-px --format xywh_json",
+        "python run_findit.py coords --model mine --base-url http://localhost:8000/v1",
     ],
 )
 @click.option("--model", required=True, shell_complete=complete_models, help=MODEL)

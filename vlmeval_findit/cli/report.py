@@ -63,7 +63,7 @@ EVERY = 5.0
     cls=Command,
     examples=[
         "python run_findit.py report outputs",
-        "python run_findit.py report sweep.yaml --watch",
+        "python run_findit.py report sweep.yaml --watch  # yours, while it runs",
     ],
 )
 @results_argument

@@ -121,8 +121,7 @@ folder that it names.
     epilog=_EPILOG,
     examples=[
         "python run_findit.py reproduce FindIt-Nano",
-        "python run_findit.py reproduce Qwen3-VL-8B=mine --base-url URL",
-        "python run_findit.py reproduce InternVL3-8B --set RefCOCO_testA",
+        "python run_findit.py reproduce InternVL3-8B --set RefCOCO_testA  # with RefCOCOFull",
     ],
 )
 @click.argument("model", required=False, shell_complete=complete_models)

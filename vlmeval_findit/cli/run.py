@@ -77,8 +77,10 @@ _FOR_HOST_MODELS = ("base_url", "key", "timeout", "extra_body")
     rare=("mode", "reuse", "judge_args"),
     context_settings={"ignore_unknown_options": True},
     examples=[
-        "python run_findit.py run --data FindIt_Demo_xyxy_json --model FindIt-Nano",
-        "python run_findit.py run --data A B --model Qwen3-VL=mine --base-url URL",
+        "python run_findit.py run --data FindIt_Scenes_mini_xyxy_json --model FindIt-Nano",
+        "python run_findit.py run --data FindIt_Scenes_mini_xywh_json --model FindIt-Nano-px",
+        "python run_findit.py run --data FindIt_Scenes_mini_xyxy_json \\\n"
+        "    --model Qwen3-VL=served-name --base-url http://localhost:8000/v1",
     ],
 )
 @option(

@@ -57,7 +57,7 @@ from .printing import print_lines, print_rows
     cls=Command,
     examples=[
         "python run_findit.py score outputs",
-        "python run_findit.py score --convert boxes.json --data FindIt_RefL4Full_all_xyxy_json",
+        "python run_findit.py score --convert coco.json --data FindIt_MyData_xyxy_json  # yours",
     ],
     sections={
         "Coordinate spaces": lambda: [(row.name, row.means) for row in SPACE_KINDS.values()],

@@ -31,8 +31,8 @@ from .who_answers import with_options
     cls=AskingCommand,
     epilog=f"The winner: {ranking_rule(BENCHMARK)}.",
     examples=[
-        "python run_findit.py search --model Qwen3-VL-8B --serve vllm",
-        "python run_findit.py search --model FindIt-Nano --data Scenes_mini --race",
+        "python run_findit.py search --model FindIt-Nano-px --data Scenes_mini --limit 10 --race",
+        "python run_findit.py search --model Qwen3-VL-8B --data Scenes_mini --serve vllm --dry-run",
     ],
 )
 @click.option("--model", required=True, shell_complete=complete_models, help=MODEL)

@@ -49,7 +49,7 @@ from .who_answers import budget_for, deployments_for, with_options
     cls=AskingCommand,
     examples=[
         "python run_findit.py sweep configs/smoke.yaml --dry-run",
-        "python run_findit.py sweep sweep.yaml --base-url http://localhost:8000/v1",
+        "python run_findit.py sweep configs/smoke.yaml  # needs photographs: the extra data",
     ],
 )
 @click.argument("config", metavar="FILE.yaml", type=PATH)

@@ -49,8 +49,7 @@ _TRACKERS = tuple(name for name, target in TARGETS.items() if "project" in targe
     cls=RunCommand,
     context_settings={"ignore_unknown_options": True},
     examples=[
-        "python run_findit.py watch-checkpoints runs/my-ft --like Qwen3-VL "
-        "--data FindIt_MyData_xyxy_json"
+        "python run_findit.py watch-checkpoints DIR --data FindIt_Scenes_mini_xyxy_json  # yours",
     ],
 )
 @click.argument("folder", metavar="DIR", type=PATH)

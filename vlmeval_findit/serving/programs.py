@@ -43,11 +43,15 @@ class ServerProgram:
     fields: Mapping[str, str] = field(default_factory=dict)
 
     @property
-    def executable(self) -> str:
-        """Path next to this interpreter, else on PATH; ValueError if it is not installed."""
+    def _found(self) -> str | None:
         folder = os.path.dirname(sys.executable)
         path = os.pathsep.join((folder, os.environ.get("PATH", os.defpath)))
-        program = shutil.which(self.name, path=path)
+        return shutil.which(self.name, path=path)
+
+    @property
+    def executable(self) -> str:
+        """Path next to this interpreter, else on PATH; ValueError if it is not installed."""
+        program = self._found
         if program is None:
             why = f"there is no program {self.name} on the PATH"
         elif missing := [package for package in self.needs if _version(program, package) is None]:
@@ -123,7 +127,10 @@ class ServerProgram:
 
     @property
     def described(self) -> str:
-        return " ".join(filter(None, (self.name, _version(self.executable, self.name))))
+        """Its name and version; a dry run needs no program, and then there is no version."""
+        program = self._found
+        version = _version(program, self.name) if program is not None else None
+        return " ".join(filter(None, (self.name, version)))
 
 
 def _version(executable: str, package: str) -> str | None:
