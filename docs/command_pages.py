@@ -21,7 +21,8 @@ def command_pages() -> dict[str, Callable[[], str]]:
 
 def _page(name: str) -> str:
     module, _, attribute = COMMANDS[name][0].partition(".")
-    lines = [f"# findit {name}", "", "```{eval-rst}"]
+    # The section of the parser's has the name alone
+    lines = [f"# findit {name}: {COMMANDS[name][1]}", "", "```{eval-rst}"]
     lines += [f".. click:: vlmeval_findit.cli.{module}:{attribute or 'command'}"]
     lines += [f"   :prog: findit {name}", "```", ""]
     examples = getattr(command_named(name), "examples", ())

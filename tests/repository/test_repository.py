@@ -19,7 +19,7 @@ from vlmeval_findit.benchmarks.findit import (
     PROMPTS_NAME,
 )
 from vlmeval_findit.boxes import REPRESENTATIONS, SPACE_KINDS
-from vlmeval_findit.cli import COMMANDS, main
+from vlmeval_findit.cli import COMMANDS, OLD_WORDS, main
 
 PROTOCOL = (ROOT / "docs" / "reference" / "protocol.md").read_text(encoding="utf-8")
 PAGES = {name: path.read_text(encoding="utf-8") for name, path in pages.PAGES.items()}
@@ -127,7 +127,7 @@ def test_without_arguments_the_commands_are_listed(capsys: pytest.CaptureFixture
     assert main([]) == 0
     lines = capsys.readouterr().out.splitlines()
     not_listed = [name for name in COMMANDS if not any(f"  {name} " in line for line in lines)]
-    assert not_listed == ["probe", "plugins"]  # Old words for coords --model and check
+    assert not_listed == [*OLD_WORDS]
     assert len(lines) <= 41
     assert max(map(len, lines)) <= 80
 

@@ -170,7 +170,7 @@ def command(
         return EXIT_INTERRUPTED
 
 
-@click.command(cls=Command, examples=["python run_findit.py data check Scenes_mini"])
+@click.command(cls=Command, examples=["python run_findit.py data check Pascal  # once it is here"])
 @_names_argument
 @_limit_option
 def check(names: tuple[str, ...], limit: int | None) -> int:

@@ -85,7 +85,7 @@ _PLACEHOLDER = "grid1000"
     epilog=_EPILOG,
     examples=[
         "python run_findit.py coords --model FindIt-Nano-px --format xywh_json",
-        "python run_findit.py coords --model mine --base-url http://localhost:8000/v1",
+        "python run_findit.py coords --model mine --base-url http://localhost:8000/v1  # yours",
     ],
 )
 @click.option("--model", required=True, shell_complete=complete_models, help=MODEL)
