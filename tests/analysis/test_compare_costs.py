@@ -55,6 +55,14 @@ def test_a_difference_of_tokens_by_hand(pair: tuple[Run, Run]) -> None:
     assert (same.value, same.p_value) == (0.0, 1.0)
 
 
+def test_the_costs_of_one_run_are_not_tested(pair: tuple[Run, Run]) -> None:
+    run, _ = pair
+    for each in compare_costs(run, run):
+        assert each.mean == each.other_mean
+        assert (each.difference.value, each.difference.p_value) == (0.0, None)
+        assert each.difference.interval is None
+
+
 def test_only_queries_that_both_know_count(world: World) -> None:
     """B fails on rows 0, 3, 6 and 9; A knows no price of row 1."""
     left = run_with(world, "A", lambda index: {"call": {"cost": 0.01}} if index != 1 else {})

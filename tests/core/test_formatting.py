@@ -66,6 +66,19 @@ def test_shortened_names_stay_different(names: set[str], most: int) -> None:
     assert all(short[name] == name for name in names if len(name) <= most)
 
 
+def test_names_of_two_groups_show_both_differences() -> None:
+    """Each rate has its names alike, and so has each step."""
+    names = [
+        f"Qwen3-VL-8B-Instruct-sft-refcoco-lr{rate}e5-step{step}000-merged"
+        for rate in (1, 2)
+        for step in (1, 2)
+    ]
+    shown = shorten_names(names, 24).values()
+    assert [text[7:].split("…")[1] for text in shown] == [
+        "1e5-step1", "1e5-step2", "2e5-step1", "2e5-step2"
+    ]  # fmt: skip
+
+
 @pytest.mark.parametrize("most", [16, 20, 26, 34, 40])
 @pytest.mark.parametrize("place", ["begin", "middle", "end", "two places", "far apart"])
 def test_names_that_differ_anywhere_show_the_difference(place: str, most: int) -> None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from ..protocol import Better, Metric, ScoredRow
 from ..scoring import COSTS, Cost, Run, RunCosts, cost_in, read_details, sum_up
 from ..statistics import Difference, Estimate, clustered_sums, estimate_metrics, paired_difference
+from .run_statistics import is_same_run
 
 _QUERIES = "queries"  # The sum that counts the queries of which a cost is known
 
@@ -32,7 +33,8 @@ class CostDifference:
 def compare_costs(run: Run, other: Run) -> list[CostDifference]:
     """Subtract the costs of ``other`` from those of ``run``, which has the same rows.
 
-    A query that one of them did not answer, or of whose cost one knows nothing, is left out.
+    A query that one of them did not answer, or of whose cost one knows nothing, is left out. A run
+    minus itself is 0, and no test is made.
 
     Raises:
         RunError: details are gone, or damaged.
@@ -57,8 +59,19 @@ def compare_costs(run: Run, other: Run) -> list[CostDifference]:
                 side.append(ScoredRow(row.index, row.source, sums))
         if sides[0]:
             mean = _mean_of(cost)
-            estimates = [_estimate(side, run.variant.images, mean) for side in sides]
-            differences.append(_difference(mean.name, estimates, len(sides[0])))
+            left_mean, right_mean = (_estimate(side, run.variant.images, mean) for side in sides)
+            test = paired_difference(left_mean, right_mean, mean.name)
+            if is_same_run(run, other):
+                test = Difference.untested(0.0)
+            differences.append(
+                CostDifference(
+                    name=mean.name,
+                    mean=left_mean.value(mean.name) or 0.0,
+                    other_mean=right_mean.value(mean.name) or 0.0,
+                    difference=test,
+                    queries=len(sides[0]),
+                )
+            )
     return differences
 
 
@@ -106,9 +119,3 @@ def _answered(run: Run) -> Mapping[int, ScoredRow]:
 
 def _estimate(rows: Sequence[ScoredRow], images: str, metric: Metric) -> Estimate:
     return estimate_metrics([metric], clustered_sums(rows, images))
-
-
-def _difference(name: str, estimates: Sequence[Estimate], queries: int) -> CostDifference:
-    left, right = estimates
-    means = left.value(name) or 0.0, right.value(name) or 0.0
-    return CostDifference(name, *means, paired_difference(left, right, name), queries)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import webbrowser
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -19,12 +20,14 @@ from ..analysis import (
     compare_hits,
     compare_means,
     compare_runs,
+    is_same_run,
     pair_runs,
     same_answers,
     scores_by_index,
 )
 from ..core import counted, printable, suggestion
 from ..leaderboard import (
+    SIGNS_OF_ONE_RUN,
     ExcludedRun,
     Table,
     comparison_table,
@@ -347,7 +350,10 @@ def _print_costs(left: Run, right: Run) -> None:
 
 def _cost_table(left: Run, right: Run) -> Table:
     costs = left.provenance.costs, right.provenance.costs
-    return cost_comparison_table(compare_costs(left, right), *costs)
+    table = cost_comparison_table(compare_costs(left, right), *costs)
+    if is_same_run(left, right):
+        return replace(table, signs=SIGNS_OF_ONE_RUN)
+    return table
 
 
 def _remarks(run: Run) -> list[str]:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import click
 
 from ..benchmarks.findit import DATASETS
-from ..core import EXIT_INTERRUPTED, EXIT_SOME_FAILED, as_called
+from ..core import EXIT_INTERRUPTED, EXIT_SOME_FAILED, as_called, counted
 from ..data import (
     NO_FILES,
     AnnotationFile,
@@ -239,7 +239,8 @@ def _print_written(tables: Iterable[WrittenTable]) -> None:
         for note in table.notes:
             print_folded(f"{table.path.stem}: {note}")
         find_table(table.path.stem, "")  # Warns where another table of this name goes before it
-    print_folded(f"{len(tables)} tables in {tables[0].path.parent}, where runs find them")
+    made = counted(len(tables), "table")
+    print_folded(f"{made} in {tables[0].path.parent}, where runs find them")
 
 
 def _fetch_files(tables: Sequence[FetchableTable]) -> dict[str, str]:

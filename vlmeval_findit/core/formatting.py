@@ -197,6 +197,10 @@ def shorten_names(names: Iterable[str], most: int) -> dict[str, str]:
     short = {name: shorten(name, most) for name in names}
     for group in _alike(short):
         short |= _around_differences(group, most)
+    # Those of two groups may differ from each other where both were cut.
+    together = [name for group in _alike(short) for name in group]
+    if together:
+        short |= _around_differences(together, most)
     numbered = [name for group in _alike(short) for name in group]
     for number, name in enumerate(numbered, 1):
         end = f"…{number}"

@@ -77,6 +77,7 @@ from .board_tables import (
 
 from .run_tables import (
     runs_table as runs_table,
+    SIGNS_OF_ONE_RUN as SIGNS_OF_ONE_RUN,
     comparison_table as comparison_table,
     datasets_table as datasets_table,
     headline_title as headline_title,

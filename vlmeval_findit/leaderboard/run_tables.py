@@ -125,6 +125,10 @@ def _families(items: Iterable[_Compared]) -> dict[str, str]:
     return {"p": "; ".join(dict.fromkeys(each.test.family.value for each in items))}
 
 
+# What the signs of a run beside itself mean: nothing is tested
+SIGNS_OF_ONE_RUN = {NONE: SameAnswers.RUN.value}
+
+
 def comparison_table(run: Run, other: Run, differences: Mapping[str, Difference]) -> Table:
     """Make a row for each metric of two runs: both values, their difference, its p-value.
 
@@ -142,7 +146,7 @@ def comparison_table(run: Run, other: Run, differences: Mapping[str, Difference]
     )
     signs = {**_SIGNS, **_families(items), **(_TOO_FEW if has_too_few else {})}
     if is_same_run(run, other):
-        signs = {NONE: SameAnswers.RUN.value}
+        signs = SIGNS_OF_ONE_RUN
     title = " minus ".join(f"{each.model} on {each.dataset_name}" for each in (run, other))
     return table_of(title, _compared_columns("metric"), items, _NOTES, signs)
 
