@@ -16,6 +16,7 @@ from vlmeval_findit.benchmarks import baselines
 from vlmeval_findit.boxes import SpaceError
 from vlmeval_findit.engine import own_models
 from vlmeval_findit.models import SHIPPED
+from vlmeval_findit.protocol import say_once
 
 IMAGE = Image.new("RGB", (200, 100), (90, 120, 40))
 HIT = '[{"bbox_2d": [100, 100, 500, 500]}]'
@@ -169,3 +170,23 @@ def test_a_token_limit_is_taken_by_any_of_its_names(name: str) -> None:
         findit.open_model("mine=m", server.url, space="unit", **{name: 0})
     with pytest.raises(ValueError, match=f"{name}: 0 should be a whole number"):
         findit.open_model("FindIt-Nano", **{name: 0})
+
+
+@pytest.mark.parametrize(
+    ("answers", "told"),
+    [
+        ("gpt-4o-mini", ["mine: answered by gpt-4o-mini; asked was m"]),
+        ("m", []),
+        ("m-2026-01-01", []),
+        ("", []),
+    ],
+)
+def test_another_model_that_answers_is_told_once(
+    answers: str, told: list[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    say_once.cache_clear()
+    with ChatServer(lambda *_: completion(HIT, model=answers)) as server:
+        model = findit.open_model("mine=m", base_url=server.url, space="grid1000")
+        for _ in range(2):
+            model.ask(IMAGE, "dog")
+    assert [each for each in caplog.messages if "answered by" in each] == told

@@ -35,6 +35,7 @@ from ..protocol import (
     Message,
     Reply,
     prompt_set,
+    say_once,
     settings_from,
 )
 from ..storage import read_image_header
@@ -300,6 +301,9 @@ def _asks_servers(deployment: OverHttp) -> Ask:
     def ask(message: Message, variant: DatasetVariant) -> Reply:
         _tell_space(deployment, variant)
         answer = backend.ask(message, variant)
+        note = deployment.note_on_answer(answer)
+        if note is not None:
+            say_once(note)
         return Reply(0, answer.text, answer.record)
 
     return ask

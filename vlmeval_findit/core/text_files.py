@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import codecs
 import json
+import re
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -185,6 +186,15 @@ class YamlLoader(_Limited, yaml.SafeLoader):
             raise _refused(
                 f"{quoted_value(node.value)} is not a valid {kind}", node.start_mark
             ) from None
+
+
+# YAML 1.2 has 1e-9 and 1.5e3 among its numbers, PyYAML only 1.0e-9 and 1.5e+3.  1e3 stays a text:
+# it may be a name, or the beginning of a revision
+YamlLoader.add_implicit_resolver(
+    "tag:yaml.org,2002:float",
+    re.compile(r"[-+]?(?:[0-9]+[eE][-+][0-9]+|(?:[0-9]+\.[0-9]*|\.[0-9]+)[eE][-+]?[0-9]+)\Z"),
+    list("-+.0123456789"),
+)
 
 
 class YamlTexts(_Limited, yaml.BaseLoader):

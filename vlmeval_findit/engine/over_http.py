@@ -28,8 +28,10 @@ from ..models import (
     header_lines,
     headers_to,
     identifying_servers,
+    is_other_model,
     joined_headers,
     make_endpoints,
+    names_asked,
     options_to,
     provider_endpoints,
     recorded_headers,
@@ -39,7 +41,7 @@ from ..models import (
     urls_of,
     with_logprobs,
 )
-from ..protocol import DatasetVariant, Described, say_once
+from ..protocol import CallResult, DatasetVariant, Described, say_once
 from .backend import Backend
 from .batch_backend import BatchBackend
 from .deployment import CONCURRENT, IN_WORDS, SAMPLED, Deployment, at_its_place, naming_model
@@ -99,6 +101,16 @@ class OverHttp(Deployment):
         if self.asking.logprobs:
             with naming_model(self.entry):
                 with_logprobs(self.entry.settings)
+
+    def note_on_answer(self, answer: CallResult) -> str | None:
+        """Say that another model answered than was asked; None: it did not, as far as is known."""
+        chat = self.chat
+        named = str(answer.record.model.get("identifier") or "")
+        if chat is None or answer.error is not None:
+            return None
+        if not is_other_model(names_asked(chat.served, self.name, chat.row), named):
+            return None
+        return f"{self.name}: answered by {named}; asked was {chat.served}"
 
     @property
     def calls_at_a_time(self) -> int:

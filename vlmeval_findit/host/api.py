@@ -45,9 +45,7 @@ from ..models import (
     ModelEntry,
     RunSettings,
     from_host_message,
-    is_other_model,
     merged_fields,
-    names_asked,
     names_of_settings,
 )
 from ..protocol import CallResult, DatasetVariant, Described, Message
@@ -142,17 +140,14 @@ class DeployedModel(OverHttpModel):
     def __init__(self, asked: OverHttp) -> None:
         super().__init__(asked.service)
         self.asked = asked
-        self._others: set[str] = set()  # Models that answered in its place, and were told
+        self._told: set[str] = set()  # Which models answered in its place
 
     def _ask(self, message: Message, variant: DatasetVariant) -> CallResult:
         answer = super()._ask(message, variant)
-        chat = self.asked.chat
-        named = str(answer.record.model.get("identifier") or "")
-        if variant is FREE_QUESTION and chat is not None and answer.error is None:
-            names = names_asked(chat.served, self.asked.name, chat.row)
-            if named not in self._others and is_other_model(names, named):
-                self._others.add(named)
-                log.warning("%s: answered by %s; asked was %s", self.asked.name, named, chat.served)
+        note = self.asked.note_on_answer(answer) if variant is FREE_QUESTION else None
+        if note is not None and note not in self._told:
+            self._told.add(note)
+            log.warning("%s", note)
         return answer
 
 
