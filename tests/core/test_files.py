@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from vlmeval_findit.core import atomic_write, file_sha256, write_once
+from vlmeval_findit.core import atomic_write, clear_left_behind, file_sha256, write_once
 
 
 def test_a_failed_write_keeps_the_old_file(tmp_path: Path) -> None:
@@ -80,3 +80,20 @@ def test_streams_are_written_to_and_stay(kind: str, tmp_path: Path) -> None:
         os.close(writer)
     assert set(tmp_path.iterdir()) == entries
     assert queue.is_fifo()
+
+
+def test_what_killed_writers_left_is_deleted_and_nothing_else(tmp_path: Path) -> None:
+    page = tmp_path / "r[1].html"
+    left = tmp_path / ".r[1].html.9483e6c7"
+    left.write_text("half")
+    others = [tmp_path / name for name in (".r[1].html.note", ".r2.html.9483e6c7", "r[1].html")]
+    for other in others:
+        other.write_text("kept")
+    with atomic_write(page) as f:
+        f.write("whole")
+        (writing,) = set(tmp_path.iterdir()) - {left, *others}
+        clear_left_behind(page)
+        assert not left.exists()
+        assert writing.exists(), "its writer lives"
+    assert page.read_text() == "whole"
+    assert set(tmp_path.iterdir()) == {*others}

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -33,6 +35,7 @@ from ..data import (
 )
 from ..storage import (
     Lock,
+    LockedError,
     WrittenTable,
     find_table,
     image_folder,
@@ -49,6 +52,8 @@ ANNOTATIONS = "annotations"
 # Typical bytes, used until the first file has arrived
 _TYPICAL_SUBSET = 60_000  # Of a Parquet file
 _TYPICAL_IMAGE = 160_000  # Of an image
+
+_LOOK_SECONDS = 0.5  # Between looks at who else fetches
 
 _REASONS = 8
 """Reasons that are listed for a line of the table."""
@@ -246,7 +251,31 @@ def _print_written(tables: Iterable[WrittenTable]) -> None:
 def _fetch_files(tables: Sequence[FetchableTable]) -> dict[str, str]:
     """Fetch the Parquet files of tables; returns the reason of each that failed, by its name."""
     files: dict[str, AnnotationFile] = {file.name: file for t in tables for file in t.files}
-    missing = [file for file in files.values() if not is_fetched(file)]
+    if all(map(is_fetched, files.values())):
+        return {}
+    with _only_fetcher(parquet_folder() / ".lock"):
+        # Another may have fetched them meanwhile.
+        return _fetch([file for file in files.values() if not is_fetched(file)])
+
+
+@contextmanager
+def _only_fetcher(path: Path) -> Iterator[None]:
+    """Wait until no other data get writes the same partial files."""
+    lock = None
+    is_said = False
+    while lock is None:
+        try:
+            lock = Lock(path, "another data get is downloading there")
+        except LockedError as error:
+            if not is_said:
+                print_note(f"{error}: waiting for it; Ctrl-C stops")
+            is_said = True
+            time.sleep(_LOOK_SECONDS)
+    with lock:
+        yield
+
+
+def _fetch(missing: Sequence[AnnotationFile]) -> dict[str, str]:
     if not missing:
         return {}
     from ..data import Client, DownloadError, fetch_annotations
@@ -256,7 +285,6 @@ def _fetch_files(tables: Sequence[FetchableTable]) -> dict[str, str]:
     for terms, base in dict.fromkeys((file.terms, file.base) for file in missing):
         print_text(f"Annotations: {terms}.\n  from {addresses[base]}")
     failed = {}
-    parquet_folder().mkdir(parents=True, exist_ok=True)
     with download_progress(ANNOTATIONS, len(missing), _TYPICAL_SUBSET) as progress:
         client = Client(received=progress.got)
         for file in missing:

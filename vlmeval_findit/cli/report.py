@@ -16,6 +16,7 @@ from ..core import (
     ConfigError,
     as_called,
     atomic_write,
+    clear_left_behind,
     counted,
     suffix_of,
 )
@@ -144,6 +145,7 @@ def write_report(
         if len(boards) > 1:
             say(f"{board.benchmark.name}:")
         failures: list[SectionFailure] = []
+        clear_left_behind(path)
         with atomic_write(path) as f:
             f.write(make_page(board, datetime.now(UTC), cards, sides, failures.append))
         print_remarks(board, path.name)
@@ -195,6 +197,7 @@ def _watch(path: Path, out: Path, every: float) -> int:
 
 
 def _write_live_page(out: Path, snapshot: SweepSnapshot, every: float | None) -> None:
+    clear_left_behind(out)
     with atomic_write(out) as f:
         f.write(make_live_page(snapshot, datetime.now(UTC), every))
 

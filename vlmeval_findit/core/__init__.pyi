@@ -116,6 +116,7 @@ from .files import (
     sha256_of as sha256_of,
     replacing as replacing,
     left_behind as left_behind,
+    clear_left_behind as clear_left_behind,
     atomic_write as atomic_write,
     write_text_once as write_text_once,
     write_once as write_once,

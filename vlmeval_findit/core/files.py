@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import errno
+import fcntl
+import glob
 import hashlib
 import os
 import re
@@ -11,7 +13,7 @@ import stat
 import time
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from io import BufferedReader
 from pathlib import Path, PurePath
 from tempfile import TemporaryDirectory
@@ -91,15 +93,28 @@ def replacing(path: Path) -> Iterator[Path]:
             with path.open("ab") as stream:
                 stream.write(temporary.read_bytes())
         return
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
-    # Not by tempfile, whose files nobody else may read: here the umask decides.
-    os.close(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
+    temporary, file = _new_temporary(path)
     try:
         yield temporary
         temporary.replace(path)
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
+    finally:
+        os.close(file)
+
+
+def _new_temporary(path: Path) -> tuple[Path, int]:
+    """Create a temporary file, and lock it: one without a lock is of a killed writer."""
+    while True:
+        temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+        # Not by tempfile, whose files nobody else may read: here the umask decides.
+        file = os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o666)
+        with suppress(OSError):  # of a disk without locks
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if os.fstat(file).st_nlink:
+            return temporary, file
+        os.close(file)  # it was deleted before it had its lock
 
 
 _DESCRIPTORS = (Path("/dev/fd"), Path("/proc/self/fd"))
@@ -121,6 +136,16 @@ def left_behind(path: Path) -> str | None:
     """Return the name of the file that a killed writer's temporary file was for; else None."""
     result = re.fullmatch(r"\.(.+)\.[0-9a-f]{8}", path.name, re.DOTALL)
     return result[1] if result else None
+
+
+def clear_left_behind(path: Path) -> None:
+    """Delete what killed writers of a file left beside it; what others write now is locked."""
+    for other in path.parent.glob(f".{glob.escape(path.name)}.????????"):
+        if left_behind(other) != path.name:
+            continue
+        with suppress(OSError), other.open("rb") as f:
+            fcntl.flock(f, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            other.unlink()
 
 
 @contextmanager

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ..benchmarks import prefix_of
-from ..core import atomic_write
+from ..core import atomic_write, clear_left_behind
 from .board import HOME, Board, BoardCell
 from .board_tables import (
     EXCLUDED_COLUMNS,
@@ -63,6 +63,7 @@ def write_board(
     texts["leaderboard.md"] = as_markdown(board)
     texts["leaderboard.tex"] = as_latex(board, style)
     for name, text in texts.items():
+        clear_left_behind(out / name)
         with atomic_write(out / name) as f:
             f.write(text)
     scores, *metrics = _metric_tables(board)

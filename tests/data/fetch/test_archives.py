@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import gzip
+import io
 import tarfile
+import warnings
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -142,3 +145,44 @@ def test_a_member_that_is_too_large(tmp_path) -> None:
     path = tmp_path / "a"
     path.write_bytes(tar_of({"a/1.jpg": b"x" * 5000}))
     read_members(path, {"1.jpg": "1.jpg"}, 4999, lambda *_: pytest.fail("stored"))
+
+
+SMALL = jpeg(2, (32, 32))
+SAME_END = {
+    "a small one first": [("thumbs/000002.jpg", SMALL), (member("000002.jpg"), jpeg(2))],
+    "a small one last": [(member("000002.jpg"), jpeg(2)), ("thumbs/000002.jpg", SMALL)],
+    "one that does not decode": [("a/000002.jpg", jpeg(2)[:900]), ("b/000002.jpg", jpeg(2))],
+    "appended": [(member("000002.jpg"), jpeg(2)[:900]), (member("000002.jpg"), jpeg(2))],
+    "the last of three": [
+        ("a/000002.jpg", SMALL),
+        ("b/000002.jpg", b""),
+        ("b/000002.jpg", jpeg(2)),
+    ],
+}
+
+
+@pytest.mark.parametrize("members", SAME_END)
+@pytest.mark.parametrize("pack", ["tar", "zip"])
+def test_a_wrong_member_leaves_its_name_open(tmp_path, web: Web, members: str, pack: str) -> None:
+    """A folder of an archive may have other files of the same names."""
+    listed = SAME_END[members]
+    if pack == "tar":
+        body = tar_of([(info(name), it) for name, it in listed])
+    else:
+        whole = io.BytesIO()
+        with warnings.catch_warnings(), zipfile.ZipFile(whole, "w") as archive:
+            warnings.simplefilter("ignore")  # of a name that is there twice
+            for name, it in listed:
+                archive.writestr(name, it)
+        body = whole.getvalue()
+    web.serve("flickr30k-images.zip", body)
+    assert fetch(web, tmp_path, "Flickr30k", ["000002.jpg"]) == {}
+    assert files_of(tmp_path) == {"000002.jpg": jpeg(2)}
+
+
+def test_the_last_of_equal_members_counts(tmp_path, web: Web) -> None:
+    path = member("000002.jpg")
+    web.serve(TEST, tar_of([(info(path), jpeg(2)), (info(path), jpeg(2)[:900])]))
+    web.serve(TRAINVAL, tar_of({}))
+    assert list(fetch(web, tmp_path, names=["000002.jpg"])) == ["000002.jpg"]
+    assert files_of(tmp_path) == {}

@@ -49,6 +49,9 @@ SERVERS: dict[str, tuple[list[Answer | bytes], int, str | None]] = {
     "500 every time": ([Answer(b"", 500)], 3, "status 500 (3 attempts)"),
     "fewer bytes than announced": ([Answer(PHOTO, length=len(PHOTO) + 50)], 3, "(3 attempts)"),
     "too large": ([Answer(PHOTO, length=1 << 40)], 1, "more than 536870912"),
+    "two lengths": ([Answer(PHOTO, headers={"Content-Length": "12"})], 1, "unmatching values"),
+    "a redirect to nowhere": ([Answer(b"", 302, {"Location": "http://[::1"})], 1, "IPv6"),
+    "a redirect to a file": ([Answer(b"", 302, {"Location": "file:///x"})], 1, "file:///x"),
     "a web page": ([PAGE], 1, "is a web page, not an image"),
     "another size": ([jpeg(1, (32, 32))], 1, "is 32x32, but its annotations are for 256x192"),
 }

@@ -20,7 +20,7 @@ from urllib3.exceptions import InvalidHeader, NewConnectionError, ProxyError
 from urllib3.util import Retry
 
 from ... import __version__
-from ...core import atomic_write, read_json
+from ...core import atomic_write, is_disk_full, read_json
 
 # Bytes that are read at once; where a connection breaks, at most so many are lost
 DOWNLOAD_CHUNK = 1 << 14
@@ -152,11 +152,13 @@ class Client:
                 raise RetryableError("the server sent another range than was requested")
             resumed = size > 0
             length = response.headers.get("Content-Length")
+            if length and not (length.isascii() and length.isdigit()):
+                raise DownloadError(f"{url}: its Content-Length {length[:40]!r} is no number")
             total = size + int(length) if length else None
             if (total or 0) > largest:
                 raise DownloadError(f"{url}: {total} bytes, more than {largest}")
             expect((total or size) - size)
-            with part.open("ab") as f:
+            with _room_in(part.parent, total), part.open("ab") as f:
                 for piece in response.iter_content(DOWNLOAD_CHUNK):
                     if self._stopped.is_set():
                         raise DownloadError("stopped")
@@ -182,11 +184,27 @@ class Client:
             raise DownloadError(f"{url}: {error}") from None
         except requests.exceptions.Timeout:
             raise RetryableError("timed out") from None
+        except (DownloadError, RetryableError):
+            raise
+        except ValueError as error:  # of an address in a redirect, too
+            raise DownloadError(f"{url}: {error}") from None
         except requests.exceptions.RequestException as error:
             reason = getattr(error.args[0] if error.args else None, "reason", None)
             if isinstance(reason, NewConnectionError | ProxyError):
                 raise UnreachableError(str(reason).rpartition("] ")[2].rstrip("')\"")) from None
             raise RetryableError(f"the connection broke ({_inner(error)})") from None
+
+
+@contextmanager
+def _room_in(folder: Path, needed: int | None) -> Iterator[None]:
+    """Name the folder whose disk is full, and what a file needs there."""
+    try:
+        yield
+    except OSError as error:
+        if not is_disk_full(error):
+            raise
+        bytes_of = f" (the file has {needed:,} bytes)" if needed else ""
+        raise OSError(error.errno, f"{error.strerror}{bytes_of}", str(folder)) from None
 
 
 def _check(response: requests.Response) -> None:
@@ -223,7 +241,7 @@ def address_below(base: str, path: str) -> str:
 def fetch_file(
     client: Client, urls: tuple[str, ...], part: Path, target: Path, check: Check
 ) -> None:
-    """Download a file from the first address that has it, and move it to its place if it is right.
+    """Download a file from the first address that has the right one, and move it to its place.
 
     Args:
         client: what downloads.
@@ -251,9 +269,11 @@ def fetch_file(
             target.parent.mkdir(parents=True, exist_ok=True)
             part.replace(target)
         discard(part)
-        if why:
+        if why is None:
+            return
+        # Another address may have the right file.
+        if url == urls[-1]:
             raise DownloadError(f"{url}: {why}")
-        return
 
 
 # --- partial files --------------------------------------------------------------------------------

@@ -162,16 +162,27 @@ def _unpack(job: FetchJob, archive: Path, left: dict[str, str], more: dict[str, 
     ``left`` cannot be used.
     """
     staged: dict[str, str | None] = {}
+    taken: dict[str, str] = {}  # Paths of the members that were right, by name
 
-    def store(name: str, content: IO[bytes]) -> None:
+    def store(name: str, member: _Member) -> None:
+        # Of two members that end alike the first right one counts; of equal paths the last, as
+        # archives are appended to.
+        if taken.get(name, member.path) != member.path:
+            return
+
         def write(part: Path) -> None:
-            with part.open("xb") as f:
+            content = member.open()
+            assert content is not None
+            with content, part.open("xb") as f:
                 shutil.copyfileobj(content, f)
 
         try:
             staged[name] = job.store.stage(name, write)
         except StoreError as error:
             staged[name] = str(error)
+        taken.pop(name, None)
+        if staged[name] is None:
+            taken[name] = member.path
 
     read_members(archive, {**left, **more}, job.client.policy.largest, store)
     problems: Problems = {}
@@ -206,7 +217,7 @@ _DAMAGED = (
 
 
 def read_members(
-    archive: Path, tails: Mapping[str, str], largest: int, store: Callable[[str, IO[bytes]], None]
+    archive: Path, tails: Mapping[str, str], largest: int, store: Callable[[str, _Member], None]
 ) -> None:
     """Store the named members of a zip or tar archive.
 
@@ -214,7 +225,7 @@ def read_members(
         archive: the file; a tar may be packed by gzip, bzip2 or xz.
         tails: by name, the end of its member's path: that of x/b/c.jpg may be b/c.jpg.
         largest: bytes of the largest member that is read.
-        store: stores the content of a name.
+        store: gets each member that ends like a name, in the archive's order.
 
     Raises:
         ArchiveError: it is damaged.  gzip has its checksum at the end, so what was stored before
@@ -228,10 +239,8 @@ def read_members(
         for member in members(archive):
             path = PurePosixPath(member.path.replace("\\", "/")).parts
             tail = next((path[-n:] for n in lengths if path[-n:] in names), None)
-            content = member.open() if tail and member.size <= largest else None
-            if tail and content is not None:
-                with content:
-                    store(names.pop(tail), content)
+            if tail and member.size <= largest:
+                store(names[tail], member)
     except _DAMAGED as error:
         raise ArchiveError(f"damaged archive: {error}") from None
     except OSError as error:  # Of bzip2 and gzip without a number, else of the disk
