@@ -274,6 +274,17 @@ def test_names_that_are_alike_are_drawn_whole(world: World) -> None:
         assert all(f">{name}<" in drawn for name in shown), chart
 
 
+@pytest.mark.parametrize("name", ["m", "org-a__model-chat-v2", "Qwen3-VL-8B-Instruct-sft-step1000"])
+def test_maps_in_a_row_fit_the_page_with_their_titles(name: str) -> None:
+    models = [f"{name}{letter}" for letter in "abcdefgh"]
+    cells = [FormatCell(model, "xyxy", "json", 50.0, None, 9, False) for model in models]
+    spec = heat_maps(Metric("F1", {"tp": 1}, {"n": 1}), ("", ""), cells, (0.0, 100.0))
+    drawn = charts.svg(spec)
+    width = re.search(r'width="([\d.]+)"', drawn)
+    assert width is not None
+    assert float(width[1]) <= 1200
+
+
 def test_names_and_replies_are_text_in_page_and_charts(world: World) -> None:
     world.table("Pascal", [query(i, f"{i // 2}.jpg", f"<b>{i}</b>") for i in range(12)])
     run = world.run("M", JSON, speaking(JSON, 0.5, 10))

@@ -60,6 +60,7 @@ DRAWN_MAPS = 4 * MAPS  # Most models of a dataset whose formats are drawn; forma
 _LONGEST = 40
 AXIS_NAME = 26  # Beside an axis of 190 pixels, or above a panel as wide
 LEGEND_NAME = 34  # In a legend of 300
+_TITLE_LETTER = 8  # Pixels of a letter above a panel, which is bold
 _WIDE = 1150  # Width of a page in pixels, for the pictures that it shows until the script draws
 
 
@@ -272,7 +273,9 @@ def heat_maps(
                 "orient": "bottom", "gradientLength": 240, "gradientThickness": 12},
     )  # fmt: skip
     white = {"value": "black", "condition": {"test": f"datum.value > {middle}", "value": "white"}}
-    fit = Fit(len(models), step * len(columns) + 24, 110, stretch=False)
+    # A title that is wider than its map makes the map's place as wide.
+    title = _TITLE_LETTER * max(map(len, names.values()))
+    fit = Fit(len(models), max(step * len(columns), title) + 24, 110, stretch=False)
     axis_names = " and ".join(filter(None, axes)) or "format"
     return chart(
         f"{metric.title} by {axis_names}; reported: {', '.join(reported)}", fit, values,
