@@ -36,7 +36,7 @@ def test_only_damaged_files_are_fetched_again(mini, tmp_path, web: Web, capsys) 
     assert "licence: COCO" in first
     assert re.search(r"Mini +5 +0 +5 +0", first)
     said = " ".join(first.split())
-    assert f"1 tables in {tmp_path / 'lmu'}, where runs find them" in said
+    assert f"1 table in {tmp_path / 'lmu'}, where runs find them" in said
     folder = tmp_path / "lmu" / "images" / "COCO_train2014"
     assert len(files_of(folder)) == IMAGES - 1
     assert not (folder / DOWNLOAD_PARTS).exists()
