@@ -210,6 +210,27 @@ def test_a_corrected_copy_on_the_board_has_no_reviews(
     assert main(command) == 0
 
 
+def test_a_folder_with_a_corrected_copy_is_scored_whole(
+    audited: World, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """In whatever order its files come; the copy has its score, without reviews."""
+    reviews = reviews_of(audited)
+    with_corrected_copy(audited)
+    capsys.readouterr()
+    assert main(["score", str(audited.runs), "--reviews", str(reviews)]) == 0
+    printed = " ".join(capsys.readouterr().out.split())
+    note = "without reviews: RefCOCO_testA is another table: 1 of 10 reviewed rows differ"
+    assert printed.count(note) == 1
+    assert f"{CORRECTED} First" in printed
+    reviewed = {path.name.split(".")[0] for path in audited.runs.glob("*.reviewed-*")}
+    assert not [name for name in reviewed if CORRECTED in name]
+    assert len(reviewed) == 9  # Three files of each of three models
+    # Beside no run of the table that was reviewed its rows have changed.
+    copy = str(audited.runs / f"First_{CORRECTED}.json")
+    assert main(["score", copy, "--reviews", str(reviews)]) == 2
+    assert "row 4 of RefCOCO_testA has another image" in capsys.readouterr().err
+
+
 def test_a_copy_of_a_table_that_is_gone_is_named(
     audited: World, capsys: pytest.CaptureFixture[str]
 ) -> None:

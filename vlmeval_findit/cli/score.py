@@ -32,6 +32,7 @@ from ..scoring import (
     score_beside,
     score_file,
     score_row,
+    tables_of,
     write_score,
 )
 from ..storage import RunFiles, read_identity, read_reviews, space_mark
@@ -125,6 +126,7 @@ def command(
     if encoder is not None:
         _refuse_unused_encoder(paths, settings, dataset)
     decided = read_reviews(reviews) if reviews else None
+    at_hand = tables_of(paths, dataset) if reviews else set()
     rows: list[Mapping[str, Any]] = []
     notes: list[str] = []
     facts: list[RunFacts] = []
@@ -141,7 +143,11 @@ def command(
             if decided is None:
                 run = score_file(file, as_before, dataset)
             else:
-                run = score_beside(file, as_before, dataset, decided)
+                beside = score_beside(file, as_before, dataset, decided, at_hand)
+                run = beside.run
+                note = f"without reviews: {beside.why_without}"
+                if beside.why_without and note not in notes:
+                    notes.append(note)
             written = write_score(run, file)
         except (ValueError, OSError) as why:
             if is_disk_full(why):

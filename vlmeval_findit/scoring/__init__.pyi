@@ -108,6 +108,7 @@ from .query_costs import (
 
 from .reviewed_runs import (
     score_beside as score_beside,
+    tables_of as tables_of,
     reviewed_runs as reviewed_runs,
     score_file_reviewed as score_file_reviewed,
 )

@@ -9,25 +9,63 @@ from pathlib import Path
 
 from ..data import load_dataset
 from ..protocol import Reviews, ReviewsError, Settings, settings_from
-from ..storage import REVIEWED, RunFiles, space_mark
+from ..storage import REVIEWED, RunFiles, read_identity, space_mark, table_hash
 from .pipeline import open_predictions, score_file
+from .prediction_names import names_of
 from .reviewed_score import FoundDecisions, decisions_of, find_decisions, score_reviewed
 from .row_scoring import RunScore, check_coordinates, say_how_to_score
 from .score_writing import open_score, settings_of_score, write_score
 from .stored_runs import RowData, Run, RunError, load_run
 
 
-def score_beside(path: Path, settings: Settings, dataset: str | None, reviews: Reviews) -> RunScore:
+@dataclass(frozen=True, slots=True)
+class ScoreBeside:
+    """The score of a prediction file with reviews, or why it has none."""
+
+    run: RunScore
+    why_without: str = ""  # Its table is another version of a reviewed one; "": with reviews
+
+
+def score_beside(
+    path: Path,
+    settings: Settings,
+    dataset: str | None,
+    reviews: Reviews,
+    at_hand: Collection[str],
+) -> ScoreBeside:
     """Score a prediction file with reviews, as it is scored without them; raises as score_file.
 
-    Where it is not scored without them yet, that score is made and written first.
+    Where it is not scored without them yet, that score is made and written first. A file over a
+    corrected copy of a reviewed table ``at_hand`` (hashes) is scored without reviews.
     """
     if settings.space is None:
         settings = settings_of_score(path, settings)
-    run = score_file_reviewed(path, settings, dataset, reviews)
+    opened = open_predictions(path, settings, dataset)
+    why = find_decisions(opened.dataset, opened.benchmark, reviews, at_hand).why_none
+    if why:
+        return ScoreBeside(score_file(path, settings, dataset), why)
+    run = score_file_reviewed(path, settings, dataset, reviews, at_hand)
     if not RunFiles(path, space_mark(run.mark)).provenance.is_file():
         write_score(score_file(path, settings, dataset), path)
-    return run
+    return ScoreBeside(run)
+
+
+def tables_of(paths: Iterable[Path], dataset: str | None) -> set[str]:
+    """Return the hashes of the tables of prediction files; those that cannot be read have none."""
+    names = set()
+    for path in paths:
+        try:
+            file, _ = open_score(path, settings_from({}))
+            names.add(names_of(file, dataset, read_identity(file))[1])
+        except (ValueError, OSError):
+            continue  # The scoring says what is wrong with the file.
+    hashes = set()
+    for name in sorted(names):
+        try:
+            hashes.add(table_hash(load_dataset(name).shared_dataset.table))
+        except (ValueError, OSError):
+            continue
+    return hashes
 
 
 @dataclass(frozen=True, slots=True)
