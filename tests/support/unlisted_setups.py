@@ -269,6 +269,22 @@ def _swap(box: Floats) -> Floats:
     return box[[1, 0, 3, 2]]
 
 
+def _mirrored(box: Floats) -> Floats:
+    return np.array([1 - box[2], box[1], 1 - box[0], box[3]])
+
+
+def _by_side(asked: Asked, sides: Sequence[float]) -> Floats:
+    """Return by how much numbers differ that are divided by other sides."""
+    return np.tile(np.array(asked.size) / np.array(sides), 2)
+
+
+def _of_earlier_version(asked: Asked, box: Floats) -> Floats:
+    """Return the box in a picture that was larger before it was cut."""
+    rng = np.random.default_rng([asked.picture, 77])
+    scale = rng.uniform(0.75, 0.95)
+    return np.asarray(box * scale + np.tile(rng.uniform(0, 1 - scale, 2), 2))
+
+
 def _constant(*numbers: float) -> Fault:
     return lambda asked, box, rng: Said(list(numbers))
 
@@ -333,6 +349,7 @@ def _to_multiple(size: Size, by: float, factor: int) -> Size:
 
 COORDINATES = ("coordinates",)
 PIXELS = pixels_of(lambda size: size)
+_LATE = _answer_to(lambda asked: max(0, asked.row - 1 - asked.row * 7919 % 8))
 
 WRONG: Mapping[str, Wrong] = {
     **_random_resizes(),
@@ -451,6 +468,56 @@ WRONG: Mapping[str, Wrong] = {
     "mixed: a third as corner and size": Wrong(
         of_share(1 / 3, moved(lambda asked, box: box - (0, 0, box[0], box[1]))), COORDINATES
     ),
+    "answers are late by up to eight rows": Wrong(_LATE, ("other requests",), "shortly before"),
+    "a third is late by up to eight rows": Wrong(
+        of_share(1 / 3, _LATE), ("other requests",), "shortly before"
+    ),
+    "late by a picture": Wrong(_answer_to(lambda asked: asked.row - 6), ("other requests",), "6"),
+    "a cache by the beginning of the prompt": Wrong(
+        _answer_to(lambda asked: asked.row - asked.row % 12), ("other requests",)
+    ),
+    "late, and half of another model in pixels": Wrong(
+        of_share(0.4, states(PIXELS, **OTHER), _answer_to(lambda asked: asked.row - 1)),
+        ("other requests", "checkpoint", "coordinates"),
+    ),
+    "percent, and a third late": Wrong(
+        of_share(
+            1 / 3, _answer_to(lambda asked: asked.row - 1), moved(lambda asked, box: box, 100)
+        ),
+        ("other requests", "coordinates"),
+    ),
+    "pixels, and a third empty": Wrong(
+        of_share(1 / 3, lambda *_: Said(text=""), PIXELS), ("coordinates", "format")
+    ),
+    "half of the servers letterbox": Wrong(of_share(0.5, letterboxed(1333)), COORDINATES),
+    "half of the servers mirror": Wrong(
+        of_share(0.5, moved(lambda asked, box: _mirrored(box))), COORDINATES, "mirrored"
+    ),
+    "cropped and mirrored": Wrong(
+        moved(lambda asked, box: _mirrored(_crop(asked, box))), COORDINATES, "mirrored"
+    ),
+    "resized and mirrored": Wrong(
+        lambda asked, box, rng: PIXELS(asked, 1.3 * _mirrored(box), rng), ()
+    ),
+    "from the bottom": Wrong(
+        moved(lambda asked, box: np.array([box[0], 1 - box[3], box[2], 1 - box[1]])),
+        COORDINATES,
+        "bottom",
+    ),
+    "in thousandths of the other side": Wrong(
+        moved(lambda asked, box: box * _by_side(asked, asked.size[::-1])), COORDINATES, "exchanged"
+    ),
+    "in thousandths of the longer side": Wrong(
+        moved(lambda asked, box: box * _by_side(asked, (max(asked.size), max(asked.size)))),
+        COORDINATES,
+        "longer side",
+    ),
+    "a fifth of the pictures is turned": Wrong(
+        of_pictures(lambda asked: asked.picture % 5 == 0, moved(lambda asked, box: _turned(box))),
+        COORDINATES,
+        "clockwise",
+    ),
+    "boxes of an earlier version of each picture": Wrong(moved(_of_earlier_version), ()),
     "rounded to sixths of the picture": Wrong(
         moved(lambda asked, box: np.round(box / 0.16) * 0.16), ()
     ),

@@ -198,11 +198,37 @@ def _of_another_picture(evidence: Evidence, rows: _Rows) -> Cause | None:
     value = evidence.without(lambda one: id(one) in left_out)
     if not evidence.matters(value):
         return None
+    is_near = _fit_near_rows(fits >= _FITS_WELL, elsewhere, missed)
+    near = ", mostly of a row asked shortly before or after" if is_near else ""
     return evidence.cause(
         OTHERS,
-        f"{evidence.count_of_all(int(such.sum()))} replies fit an object of another picture, where "
-        f"{expected:.0f} are expected by chance: they answer another request",
+        f"{evidence.count_of_all(int(such.sum()))} replies fit an object of another picture{near}, "
+        f"where {expected:.0f} are expected by chance: they answer another request",
         value,
         "A cache, the server or a gateway mixes up answers: ask one call at a time "
         "(--concurrency 1), without caches and gateways, with another --work-dir",
+        stated=is_near,
     )
+
+
+def _fit_near_rows(
+    fits: NDArray[np.bool_], elsewhere: NDArray[np.bool_], missed: NDArray[np.intp]
+) -> bool:
+    """Return whether misses fit objects of rows nearby far more often than of rows far away.
+
+    Calls that are answered together are of rows nearby. Nothing else than an exchange of answers
+    prefers these, so it is sure.
+
+    Args:
+        fits: (m, n) whether each miss fits the object of each row.
+        elsewhere: (m, n) whether the row is of another picture.
+        missed: (m,) places of the misses.
+    """
+    away = np.abs(missed[:, None] - np.arange(fits.shape[1]))
+    near = elsewhere & (away <= _MOST_AWAY)
+    far = elsewhere & ~near
+    if not far.any():
+        return False
+    found = int((fits & near).sum())
+    expected = float(fits[far].mean()) * int(near.sum())
+    return found >= _FEWEST and found > expected + _EXCESS * np.sqrt(max(expected, 1.0))
