@@ -1,33 +1,41 @@
 """Made-up labels with faults of one kind, and the answers of models that err alike.
 
-Objects lie in cells of a grid, so that none overlaps another. Whether a model finds an object is a
-one-factor probit: ``correlation`` is that of the latent ease of two models. Wrong boxes, wrong
-classes and drifting edges are shared as often.
+No constant of the audit was chosen on these worlds, and nothing is drawn as in
+``simulated_labels``, where some were. Objects have sizes between 12 and 240 pixels, and small ones
+are missed more often. How often an object is missed, a distractor boxed, or a class confused is
+drawn from a beta distribution, of which models share the draw: ``correlation`` is that of two
+models' errors on one object, so at 0.7 most objects that one model misses are hidden from all. Some
+pictures are blurred, edges err with heavy tails, and calls fail.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
-from statistics import NormalDist
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from vlmeval_findit.analysis import ClassedBoxes, count_votes
+from vlmeval_findit.boxes import iou
 from vlmeval_findit.statistics import Votes
 
 Array = NDArray[np.float64]
 Flags = NDArray[np.bool_]
+Generator = np.random.Generator
 
-COLUMNS, ROWS_OF_CELLS = 8, 8
-CELL = 80.0  # Sides of a cell in pixels
 CLASSES = 6
 MOST_MODELS = 5
-ACCURACY = (0.85, 0.95)  # Of the worst and the best model
 CONFUSED = 0.1  # Share of objects of another class that a model boxes all the same
+WIDTH, HEIGHT = 1280.0, 960.0
+SIDES = 12.0, 240.0  # Of objects in pixels
+APART = 0.2  # IoU of two objects, at most
+DISTRACTORS = 4
+BLURRED = 0.05  # Share of pictures in which models err …
+BLUR = 3.0  # … so many times as often
+FAILED = 0.02  # Share of calls that fail
+ACCURACY = (0.8, 0.94)  # Of the worst and the best model, over objects of all sizes
 
 
 class Asked(Enum):
@@ -68,7 +76,7 @@ class LabelWorld:
     kind: Kind
     labels: Sequence[ClassedBoxes]
     wrong: Flags  # (n,)
-    answers: Sequence[Sequence[ClassedBoxes]]  # By model, by query
+    answers: Sequence[Sequence[ClassedBoxes | None]]  # By model, by query
 
     def votes(self, models: int) -> Votes:
         """Return the votes of the first models."""
@@ -83,148 +91,156 @@ def make_world(
     rows: int,
     seed: int,
     accuracy: tuple[float, float] = ACCURACY,
+    favourite: float = 0.4,
 ) -> LabelWorld:
-    """Make a world of five models; in crowds a query has 10 to 30 objects, not 1 to 4."""
+    """Make a world of five models.
+
+    Args:
+        kind: of the faults, and of what is asked.
+        share: of the labels that are wrong.
+        correlation: of the errors of two models on one object.
+        crowds: a query has 10 to 30 objects, not 1 to 4.
+        rows: queries.
+        seed: of all draws.
+        accuracy: of the worst and the best model.
+        favourite: share of the wrong boxes that are on one and the same distractor.
+    """
     chance = np.random.default_rng([seed, *repr((kind, share, correlation, crowds)).encode()])
-    scenes = _scenes(kind.asked, crowds, rows, chance)
     wrong = np.zeros(rows, bool)
     wrong[chance.permutation(rows)[: round(share * rows)]] = True
-    labels = [
-        _label(kind, scene, chance) if bad else scene.asked
-        for scene, bad in zip(scenes, wrong, strict=True)
-    ]
-    answering = _Answering(kind, correlation, accuracy, chance)
-    by_scene = [
-        answering.answers(scene, bool(bad)) for scene, bad in zip(scenes, wrong, strict=True)
-    ]
-    return LabelWorld(kind, labels, wrong, list(zip(*by_scene, strict=True)))
+    errors = 1 - np.linspace(*accuracy, MOST_MODELS)[[3, 1, 0, 4, 2]]
+    labels = []
+    answers = []
+    for is_wrong in wrong.tolist():
+        scene = _Scene(kind.asked, crowds, chance)
+        labels.append(_label(kind, scene, chance) if is_wrong else scene.asked)
+        answering = _Answering(scene, errors, correlation, favourite, chance)
+        boxes_it = CONFUSED if is_wrong and kind is Kind.OTHER_CLASS else 0.0
+        answers.append([answering.answer(model, boxes_it) for model in range(MOST_MODELS)])
+    return LabelWorld(kind, labels, wrong, list(zip(*answers, strict=True)))
 
 
-# --- scenes and labels ----------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
 class _Scene:
-    """The objects that a query asks for, and four places where there may be others."""
+    """The objects that a query asks for, and distractors; the last of these only a label has."""
 
-    asked: ClassedBoxes
-    others: ClassedBoxes
-
-
-def _scenes(asked: Asked, crowds: bool, rows: int, chance: np.random.Generator) -> list[_Scene]:
-    fewest, most = (10, 30) if crowds else (1, 4)
-    if asked is Asked.ONE:
-        fewest = most = 1
-    return [_scene(asked, int(chance.integers(fewest, most + 1)), chance) for _ in range(rows)]
-
-
-def _scene(asked: Asked, objects: int, chance: np.random.Generator) -> _Scene:
-    cells = chance.permutation(COLUMNS * ROWS_OF_CELLS)[: objects + 4]
-    corners = CELL * np.column_stack([cells % COLUMNS, cells // COLUMNS])
-    sides = chance.uniform(0.35, 0.75, (len(cells), 2)) * CELL
-    first = corners + chance.random((len(cells), 2)) * (CELL - sides)
-    boxes = np.concatenate([first, first + sides], axis=1)
-    classes = np.zeros(len(cells), np.intp)
-    if asked is Asked.CLASSES:
-        classes = chance.integers(0, CLASSES, len(cells))
-    return _Scene(
-        ClassedBoxes(boxes[:objects], classes[:objects]),
-        ClassedBoxes(boxes[objects:], classes[objects:]),
-    )
+    def __init__(self, asked: Asked, crowds: bool, chance: Generator) -> None:
+        fewest, most = (10, 30) if crowds else (1, 4)
+        if asked is Asked.ONE:
+            fewest = most = 1
+        self.several = asked is Asked.CLASSES
+        self.single = asked is Asked.ONE
+        objects = int(chance.integers(fewest, most + 1))
+        boxes = _apart(objects + DISTRACTORS, chance)
+        classes = np.zeros(len(boxes), np.intp)
+        if self.several:
+            classes = chance.integers(0, CLASSES, len(boxes))
+        self.asked = ClassedBoxes(boxes[:objects], classes[:objects])
+        self.others = ClassedBoxes(boxes[objects:], classes[objects:])
 
 
-def _label(kind: Kind, scene: _Scene, chance: np.random.Generator) -> ClassedBoxes:
+def _apart(count: int, chance: Generator) -> Array:
+    """Draw boxes that hardly overlap."""
+    made = np.zeros((0, 4))
+    while len(made) < count:
+        sides = np.exp(chance.uniform(*np.log(SIDES))) * np.exp(chance.normal(0, 0.3, 2))
+        corner = chance.random(2) * (np.array([WIDTH, HEIGHT]) - sides)
+        box = np.concatenate([corner, corner + sides])
+        if np.max(iou(np.tile(box, (len(made), 1)), made), initial=0) < APART:
+            made = np.concatenate([made, box[None]])
+    return made
+
+
+def _label(kind: Kind, scene: _Scene, chance: Generator) -> ClassedBoxes:
     """Write the label of a scene with a fault."""
     boxes, classes = scene.asked.boxes.copy(), scene.asked.classes.copy()
     at = int(chance.integers(len(boxes)))
+    sides = np.tile(boxes[at, 2:] - boxes[at, :2], 2)
     match kind.fault:
         case "another object":
             return ClassedBoxes(scene.others.boxes[-1:], classes)
         case "badly drawn":
-            sides = np.tile(boxes[at, 2:] - boxes[at, :2], 2)
-            boxes[at] += sides * chance.choice([-0.2, 0.2], 4)
+            # One or two edges are at another place: a part is left out, or something is added.
+            edges = chance.permutation(4)[: chance.integers(1, 3)]
+            outwards = np.array([-1, -1, 1, 1])[edges]
+            reach = np.where(chance.random(len(edges)) < 0.5, -0.35, 0.5)
+            boxes[at, edges] += outwards * reach * sides[edges]
         case "missing":
             boxes, classes = np.delete(boxes, at, 0), np.delete(classes, at)
         case "wrong class":
             classes[at] = (classes[at] + chance.integers(1, CLASSES)) % CLASSES
         case "twice":
-            again = boxes[at] + chance.normal(0, 0.05, 4) * np.tile(
-                boxes[at, 2:] - boxes[at, :2], 2
-            )
-            boxes, classes = np.concatenate([boxes, again[None]]), np.append(classes, classes[at])
+            again = boxes[at] + chance.normal(0, 0.04, 4) * sides
+            boxes = np.concatenate([boxes, again[None]])
+            classes = np.append(classes, classes[at])
         case _:  # On nothing, of another class
             boxes = np.concatenate([boxes, scene.others.boxes[-1:]])
             classes = np.append(classes, scene.others.classes[-1])
     return ClassedBoxes(boxes, classes)
 
 
-# --- models ---------------------------------------------------------------------------------------
-
-
 class _Answering:
-    """Models that err alike."""
+    """Models that answer one query."""
 
     def __init__(
         self,
-        kind: Kind,
+        scene: _Scene,
+        errors: Array,
         correlation: float,
-        accuracy: tuple[float, float],
-        chance: np.random.Generator,
+        favourite: float,
+        chance: Generator,
     ) -> None:
-        self.kind = kind
-        self.correlation = correlation
+        self.scene = scene
         self.chance = chance
-        worst, best = accuracy
-        order = [0.5, 0.0, 1.0, 0.25, 0.75]  # The first two and three are not the worst
-        self.accuracies = worst + (best - worst) * np.array(order)
-        self.limits = np.array([NormalDist().inv_cdf(1 - each) for each in self.accuracies])
+        self.relative = errors / errors.mean()
+        boxes = scene.asked.boxes
+        sides = np.sqrt((boxes[:, 2:] - boxes[:, :2]).prod(1))
+        small = (np.log(SIDES[1]) - np.log(sides)) / np.log(SIDES[1] / SIDES[0])
+        blur = BLUR if chance.random() < BLURRED else 1.0
+        mean = errors.mean() * blur * np.clip(2 * small, 0.1, 2)
+        self.missed = self._shared(mean, correlation)
+        rest = (1 - favourite) / (DISTRACTORS - 2)
+        weights = np.array([favourite, *[rest] * (DISTRACTORS - 2)])
+        self.weights = weights / weights.sum()
+        self.lured = self._shared(errors.mean() * blur * self.weights, correlation)
+        self.confused = self._shared(np.full(len(boxes), errors.mean() / 2), correlation)
+        self.bias = 0.02 * np.sqrt(correlation) * chance.standard_t(3, boxes.shape)
+        self.correlation = correlation
 
-    def answers(self, scene: _Scene, is_wrong: bool) -> list[ClassedBoxes]:
-        """Return the answer of each model to the query of a scene."""
-        objects = len(scene.asked.boxes)
-        found = self._mixed((objects,)) > self.limits[:, None]
-        noise = 0.04 * self._mixed(scene.asked.boxes.shape)
-        names = self._names(scene.asked.classes)
-        errs = self._alike((), self.chance.random) < 1 - self.accuracies
-        wrong_cell = self._alike((), lambda size: self.chance.integers(3, size=size)).astype(int)
-        confused = self._alike((), self.chance.random) < CONFUSED
-        answers = []
-        for model in range(MOST_MODELS):
-            boxes = scene.asked.boxes
-            sides = np.tile(boxes[:, 2:] - boxes[:, :2], 2)
-            boxes = (boxes + sides * noise[model])[found[model]]
-            classes = names[model][found[model]]
-            others: list[int] = []
-            # Asked for one object, a model that misses it mostly boxes another.
-            if errs[model] if self.kind.asked is not Asked.ONE else not found[model].any():
-                others.append(wrong_cell[model])
-            if is_wrong and self.kind is Kind.OTHER_CLASS and confused[model]:
-                others.append(len(scene.others.boxes) - 1)
-            boxes = np.concatenate([boxes, scene.others.boxes[others]])
-            classes = np.append(classes, scene.others.classes[others])
-            answers.append(ClassedBoxes(boxes, classes.astype(np.intp)))
-        return answers
+    def answer(self, model: int, boxes_it: float) -> ClassedBoxes | None:
+        """Return a model's answer; ``boxes_it`` is how often it boxes the last distractor."""
+        chance = self.chance
+        scene = self.scene
+        boxes, classes = scene.asked
+        if chance.random() < FAILED:
+            return None
+        found = chance.random(len(boxes)) >= self.missed * self.relative[model]
+        sides = np.tile(boxes[:, 2:] - boxes[:, :2], 2)
+        own = 0.02 * np.sqrt(1 - self.correlation) * chance.standard_t(3, boxes.shape)
+        boxes = boxes + np.clip(self.bias + own, -0.3, 0.3) * sides
+        if scene.several:
+            is_confused = chance.random(len(boxes)) < self.confused * self.relative[model]
+            step = np.where(
+                chance.random(len(boxes)) < 0.5, 1, chance.integers(1, CLASSES, len(boxes))
+            )
+            classes = np.where(is_confused, (classes + step) % CLASSES, classes)
+        lured = chance.random(DISTRACTORS - 1) < self.lured * self.relative[model]
+        if scene.single:
+            lured[:] = False
+            if not found[0] and chance.random() < 0.8:
+                lured[self._favourite()] = True
+        extra = np.append(lured, chance.random() < boxes_it)
+        return ClassedBoxes(
+            np.concatenate([boxes[found], scene.others.boxes[extra]]),
+            np.concatenate([classes[found], scene.others.classes[extra]]),
+        )
 
-    def _names(self, classes: NDArray[np.intp]) -> NDArray[np.intp]:
-        """Return the class that each model names for each object, (5, objects)."""
-        if self.kind.asked is not Asked.CLASSES:
-            return np.tile(classes, (MOST_MODELS, 1))
-        errs = self._alike(classes.shape, self.chance.random) < (1 - self.accuracies[:, None]) / 2
-        instead = self._alike(classes.shape, lambda size: self.chance.integers(CLASSES, size=size))
-        named: NDArray[np.intp] = np.where(errs, instead, classes).astype(np.intp)
-        return named
+    def _favourite(self) -> int:
+        return int(self.chance.choice(DISTRACTORS - 1, p=self.weights))
 
-    def _mixed(self, shape: tuple[int, ...]) -> Array:
-        """Mix normal draws that models share with draws of their own, (5, *shape)."""
-        shared = self.chance.normal(size=shape)
-        own = self.chance.normal(size=(MOST_MODELS, *shape))
-        mixed: Array = np.sqrt(self.correlation) * shared + np.sqrt(1 - self.correlation) * own
-        return mixed
-
-    def _alike(self, shape: tuple[int, ...], draw: Callable[..., Any]) -> Array:
-        """Return what models share, as often as they err alike; else draws of their own."""
-        shared = np.asarray(draw(size=shape))
-        own = np.asarray(draw(size=(MOST_MODELS, *shape)))
-        is_shared = self.chance.random((MOST_MODELS, *shape)) < self.correlation
-        alike: Array = np.where(is_shared, shared, own)
-        return alike
+    def _shared(self, mean: Array, correlation: float) -> NDArray[np.float64]:
+        """Draw what models share: chances of errors, whose variance correlates them."""
+        mean = np.clip(mean, 1e-4, 0.9)
+        if correlation == 0:
+            return mean
+        firmness = (1 - correlation) / correlation
+        return self.chance.beta(mean * firmness, (1 - mean) * firmness)

@@ -165,7 +165,6 @@ AREAS = {
     "audit": (
         [
             "statistics/label_doubts.py",
-            "statistics/joint_detection.py",
             "analysis/label_audit.py",
             "analysis/label_votes.py",
             "analysis/label_proposals.py",

@@ -30,7 +30,7 @@ from vlmeval_findit.cli import main
 from vlmeval_findit.leaderboard import choose_voters
 from vlmeval_findit.models import SHIPPED
 from vlmeval_findit.scoring import load_runs, reviewed_runs
-from vlmeval_findit.statistics import label_doubts
+from vlmeval_findit.statistics import LIKELY, label_doubts
 
 Scores = NDArray[np.float64]
 
@@ -48,7 +48,11 @@ def average_precision(scores: Scores, wrong: NDArray[np.bool_]) -> float:
 
 
 def by_likelihood(world: World) -> Scores:
-    return label_doubts(world.votes()).wrong
+    """Return how early each label stands in the order in which people should look."""
+    order = label_doubts(world.votes()).order
+    scores = np.empty(len(order))
+    scores[order] = -np.arange(len(order))
+    return scores
 
 
 def by_count(world: World) -> Scores:
@@ -133,7 +137,7 @@ def test_right_labels_are_hardly_ever_doubted(
         for task in Task:
             for models in MODELS:
                 world = simulate(task, rows, 0, models, correlation=correlation, share=0.0)
-                shares.append(float((by_likelihood(world) > 0.5).mean()))
+                shares.append(float((label_doubts(world.votes()).contradicted > LIKELY).mean()))
         if measures:
             with capsys.disabled():
                 print(f"\nright labels doubted, correlation {correlation}: {np.mean(shares):.4f}")

@@ -453,7 +453,7 @@ def test_fifty_reviews_calibrate_and_fewer_do_not(audit: LabelAudit) -> None:
     first = audit.rows[0]
     few = with_reviews(audit, Reviews(tuple(reviews[1:])))
     assert few.calibration == ReviewedRows(listed=29, random=20, fit=None)
-    assert few.calibrated(first) == first.p
+    assert few.calibrated(first) is None
     after = with_reviews(audit, Reviews(tuple(reviews)))
     assert after.calibration is not None
     assert (after.calibration.listed, after.calibration.random) == (30, 20)

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from vlmeval_findit.analysis import ClassedBoxes, classed_boxes, count_votes
 from vlmeval_findit.statistics import (
     FAMILY_CORRELATION,
-    FAULTS,
+    LIKELY,
     UNNAMED,
     Flags,
     LabelDoubts,
@@ -26,7 +26,6 @@ from vlmeval_findit.statistics import (
     OtherObjects,
     Votes,
     calibrate_doubts,
-    joint_detection,
     label_doubts,
 )
 
@@ -61,7 +60,7 @@ def votes_of(usual: Objects, label: Objects, *answers: Objects | None, single: b
 
 
 def likeliest(doubts: LabelDoubts, row: int = ODD) -> LabelFault:
-    return FAULTS[int(doubts.by_fault[row].argmax())]
+    return doubts.likeliest_fault(row)
 
 
 ONE = {HERE: 0}
@@ -167,69 +166,64 @@ def test_boxes_on_nothing_are_as_doubtful_however_many(models: int, recall: floa
     """The labels that nobody answers do not vouch for each other."""
     found = found_of_real(1000, models, recall, correlation=0.0)
     found[~found.any(1), 0] = True  # No real object is missed by all
-    doubts = []
+    doubted = []
     for share in (0.01, 0.03, 0.1, 0.3):
-        wrong = label_doubts(with_boxes_on_nothing(found, share)).wrong
-        doubts.append(wrong[: round(share * 1000)].min())
-        assert wrong[round(share * 1000) :].max() < 0.5
-    assert doubts == sorted(doubts)
-    assert doubts[0] > (0.9 if models > 3 else 0.5)
+        doubts = label_doubts(with_boxes_on_nothing(found, share))
+        doubted.append(doubts.on_nothing[: round(share * 1000)].min())
+        assert doubts.on_nothing[round(share * 1000) :].max() < 0.5
+    assert doubted == pytest.approx([doubted[0]] * 4, abs=0.05)
+    assert doubted[0] > LIKELY
 
 
-@pytest.mark.parametrize("models", [3, 5])
-def test_objects_that_models_miss_alike_are_not_superfluous(models: int) -> None:
-    """What some of them miss shows how often all do."""
-    found = found_of_real(1000, models, 0.85, correlation=0.7)
-    assert (~found.any(1)).sum() > 20
-    assert label_doubts(with_boxes_on_nothing(found, 0.0)).wrong.max() < 0.5
+@pytest.mark.parametrize("models", [2, 3, 5])
+@pytest.mark.parametrize("correlation", [0.0, 0.7])
+def test_what_no_model_finds_contradicts_no_label(models: int, correlation: float) -> None:
+    """Boxes on nothing and objects that are hard for all look alike: they have their own order."""
+    found = found_of_real(1000, models, 0.85, correlation)
+    without, with_some = (
+        label_doubts(with_boxes_on_nothing(found, share)) for share in (0.0, 0.15)
+    )
+    assert without.contradicted.max() < 0.05
+    assert with_some.contradicted == pytest.approx(without.contradicted, abs=0.02)
 
 
-@pytest.mark.parametrize(("models", "recall"), [(2, 0.97), (5, 0.3), (12, 1e-9)])
-def test_models_that_cannot_tell_joint_misses_list_no_box(models: int, recall: float) -> None:
-    """Of two any correlation may be true; blind ones find no object at all."""
-    found = found_of_real(400, models, recall, correlation=0.5)
-    found[:100] = False
+@pytest.mark.parametrize("models", [2, 3, 5])
+def test_boxes_of_which_more_models_say_nothing_come_first(models: int) -> None:
+    found = found_of_real(1000, models, 0.9, correlation=0.3)
+    doubts = label_doubts(with_boxes_on_nothing(found, 0.0))
+    means = []
+    for count in np.unique(found.sum(1)):
+        means.append(doubts.on_nothing[found.sum(1) == count].mean())
+    assert means == sorted(means, reverse=True)
+
+
+def test_small_boxes_that_nobody_found_come_last() -> None:
+    """Models miss small objects more often."""
+    found = found_of_real(200, 3, 0.95, correlation=0.0)
     votes = with_boxes_on_nothing(found, 0.1)
-    wrong = label_doubts(votes).wrong
-    assert wrong.max() < 0.5
-    assert wrong[:40].min() > 0
+    sides = np.linspace(4, 40, 20)
+    boxes = votes.labelled.boxes.copy()
+    boxes[200:, 2:] = boxes[200:, :2] + sides[:, None]
+    doubts = label_doubts(replace(votes, labelled=replace(votes.labelled, boxes=boxes)))
+    assert doubts.on_nothing[:20].tolist() == sorted(doubts.on_nothing[:20])
 
 
-def test_joint_misses_are_learnt_from_objects_that_some_found() -> None:
-    found = found_of_real(20_000, 4, 0.85, correlation=0.4)
-    heard = np.ones_like(found)
-    joint = joint_detection(found, heard, (8, 10), 0.3)
-    nobody = ~found.any(1)
-    missed = np.exp(joint.log_likelihood[nobody][0])
-    assert missed == pytest.approx(nobody.mean(), rel=0.5)
-    assert joint.recall == pytest.approx(found.mean(0), abs=0.02)
-    assert joint.correlation == pytest.approx(0.4, abs=0.1)
-    # As many again that nobody found change nothing.
-    more = np.concatenate([found, np.zeros((5000, 4), bool)])
-    again = joint_detection(more, np.ones_like(more), (8, 10), 0.3)
-    assert again.log_likelihood[: len(found)] == pytest.approx(joint.log_likelihood)
-
-
-@pytest.mark.parametrize("believed", [0.1, 0.3, 0.6])
-def test_of_two_models_the_correlation_is_the_believed_one(believed: float) -> None:
-    found = found_of_real(5000, 2, 0.9, correlation=0.3)
-    joint = joint_detection(found, np.ones_like(found), (8, 10), believed)
-    assert joint.correlation == pytest.approx(believed, abs=0.12)
-
-
-def test_what_nobody_found_counts_in_the_recall() -> None:
-    """Of objects that one in two models finds an eighth is found by none of three."""
-    found = found_of_real(5000, 3, 0.5, correlation=0.0)
-    joint = joint_detection(found, np.ones_like(found), (8, 10), 0.3)
-    assert joint.recall == pytest.approx([0.5] * 3, abs=0.03)
+@pytest.mark.parametrize("share", [0.0, 0.3])
+def test_boxes_on_nothing_lower_no_recall(share: float) -> None:
+    found = found_of_real(5000, 3, 0.9, correlation=0.0)
+    doubts = label_doubts(with_boxes_on_nothing(found, share))
+    assert doubts.recall == pytest.approx([0.9] * 3, abs=0.02)
 
 
 def test_failed_calls_are_no_misses() -> None:
     found = found_of_real(2000, 3, 0.9, correlation=0.0)
-    heard = np.random.default_rng(1).random(found.shape) < 0.6
-    joint = joint_detection(found & heard, heard, (8, 10), 0.3)
-    assert joint.recall == pytest.approx(found.mean(0), abs=0.05)
-    assert joint.log_likelihood[~heard.any(1)] == pytest.approx(0.0)
+    votes = with_boxes_on_nothing(found, 0.0)
+    spoke = np.random.default_rng(1).random(found.shape) < 0.6
+    named = np.where(spoke, votes.labelled.named, UNNAMED)
+    labelled = replace(votes.labelled, named=named)
+    doubts = label_doubts(replace(votes, spoke=spoke, labelled=labelled))
+    assert doubts.recall == pytest.approx([0.9] * 3, abs=0.03)
+    assert doubts.on_nothing[~spoke.any(1)].max() < 0.1
 
 
 @pytest.mark.parametrize("share", [0.05, 0.15, 0.3])
@@ -350,8 +344,10 @@ def test_the_order_is_about_that_of_the_study(
         [[classed_boxes(*answer) for answer in of_model] for of_model in answers],
         single,
     )
-    ours = average_precision(label_doubts(votes).wrong, wrong)
-    assert ours - average_precision(expected.wrong, wrong) > least
+    order = label_doubts(votes).order
+    places = np.empty(len(order))
+    places[order] = np.arange(len(order))
+    assert average_precision(-places, wrong) - average_precision(expected.wrong, wrong) > least
 
 
 @pytest.mark.shared

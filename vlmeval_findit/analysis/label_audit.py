@@ -45,6 +45,7 @@ from ..scoring import (
 from ..statistics import (
     CORRELATION,
     FAMILY_CORRELATION,
+    LIKELY,
     DoubtCalibration,
     LabelDoubts,
     LabelFault,
@@ -56,7 +57,6 @@ from .label_proposals import ClassNumbers, LabelProposals
 from .label_votes import ClassedBoxes, classed_boxes, count_votes
 from .scored_tables import load_scored_dataset
 
-LIKELY = 0.5  # Probability above which a row is listed
 MOST_BY_ORDER = 50  # Rows that are listed where only their order is known
 RANDOM_ROWS_SEED = 48  # Of the draw of random rows
 FEWEST_LISTED = 30  # Reviewed rows, listed as doubtful, that a calibration needs
@@ -81,14 +81,22 @@ class AuditedRow:
     """What the models say about one label."""
 
     index: int
-    p: float | None  # Probability that the label is wrong; None: only the order is known
+    p: float | None  # How far models contradict the label; None: only the order is known
     fault: LabelFault | None  # The likeliest fault (None: no model contradicts the label)
     label: Answer
     proposal: Answer  # The corrected label; of an ambiguous one the other right answer
     agreeing: int  # Models whose answer fits the correction
     models: int  # Models that answered about the row
     voters: tuple[str, ...]  # Digests of the runs of these
-    unfound: int = 0  # Labelled boxes that none of these models found
+    unfound: int = 0  # Labelled boxes that fewer than half of these models found
+    on_nothing: float = 0.0  # How doubtful the most doubtful of these is: its order is what it says
+
+    @property
+    def is_doubtful(self) -> bool:
+        """Return whether the label is to be looked at: models contradict it, or find nothing."""
+        if self.fault is LabelFault.SUPERFLUOUS:
+            return self.on_nothing > LIKELY
+        return (self.p or 0) > LIKELY
 
 
 @dataclass(frozen=True)
@@ -122,33 +130,35 @@ class LabelAudit:
     def listed(self, most: int | None = None) -> tuple[AuditedRow, ...]:
         """Return the rows to review: the first ``most`` that any model contradicts.
 
-        By default those that are wrong with a probability above one half, or the first fifty where
-        only their order is known. Reviews do not change the list: random rows weigh as many rows as
-        it leaves out.
+        By default those that models contradict, then those with a box that they should have found
+        were something there, each the most doubtful first; or the first fifty where only their
+        order is known. Reviews do not change the list: random rows weigh as many rows as it leaves
+        out.
         """
         doubted = [row for row in self.rows if row.fault is not None]
         if most is not None:
             return tuple(doubted[:most])
         if not self.has_probabilities:
             return tuple(doubted[:MOST_BY_ORDER])
-        return tuple(row for row in doubted if (row.p or 0) > LIKELY)
+        return tuple(row for row in doubted if row.is_doubtful)
 
     def not_found(self, listed: Sequence[AuditedRow]) -> tuple[AuditedRow, ...]:
-        """Return the rows not listed with a box that no model found, the most doubtful first.
+        """Return the rows not listed with a box that few models found, the most doubtful first.
 
-        The box is on nothing, or the object hard for all models: where these answers do not tell
-        which, the row is not listed, and people look at it in this order. Where each query asks for
-        one object there are none: what all models miss is another object, or hard.
+        The box is on nothing, or the object hard for all models, and answers do not tell which:
+        people look at these rows in this order. Where each query asks for one object there are
+        none: what all models miss is another object, or hard.
         """
         if self.asks_for_one:
             return ()
         known = {row.index for row in listed}
-        return tuple(row for row in self.rows if row.unfound and row.index not in known)
+        rows = [row for row in self.rows if row.unfound and row.index not in known]
+        return tuple(sorted(rows, key=lambda row: -row.on_nothing))
 
     def calibrated(self, row: AuditedRow) -> float | None:
-        """Return the probability that a label is wrong, calibrated where reviews allow it."""
+        """Return the probability that a label is wrong; None where no reviews calibrate it."""
         if row.p is None or self.calibration is None or self.calibration.fit is None:
-            return row.p
+            return None
         return float(self.calibration.fit.apply(np.array([row.p]))[0])
 
 
@@ -267,16 +277,18 @@ def _rows(
     indices = list(labels)
     proposals = LabelProposals(list(labels.values()), classes, votes, doubts)
     labelled = votes.labelled
-    unfound = np.bincount(labelled.row, ~labelled.detected.any(1), len(indices))
+    few = 2 * labelled.detected.sum(1) < votes.spoke[labelled.row].sum(1)
+    unfound = np.bincount(labelled.row, few, len(indices))
     rows = []
-    for place in np.argsort(-doubts.wrong, kind="stable").tolist():
+    for place in doubts.order.tolist():
         label = labels[indices[place]]
         proposal = proposals.of_row(place)
         spoke = np.flatnonzero(votes.spoke[place]).tolist()
+        has_p = has_probabilities and not (proposal and proposal.fault is LabelFault.SUPERFLUOUS)
         rows.append(
             AuditedRow(
                 index=indices[place],
-                p=float(doubts.wrong[place]) if has_probabilities else None,
+                p=float(doubts.contradicted[place]) if has_p else None,
                 fault=proposal.fault if proposal else None,
                 label=label,
                 proposal=proposal.answer if proposal else label,
@@ -284,6 +296,7 @@ def _rows(
                 models=len(spoke),
                 voters=tuple(names[at] for at in spoke),
                 unfound=int(unfound[place]),
+                on_nothing=float(doubts.on_nothing[place]),
             )
         )
     return rows
@@ -372,7 +385,11 @@ def with_reviews(audit: LabelAudit, reviews: Reviews, at_hand: Collection[str] =
     fit = None
     enough = counts[RowChoice.LISTED] >= FEWEST_LISTED and counts[RowChoice.RANDOM] >= FEWEST_RANDOM
     if audit.has_probabilities and enough:
-        drawn = [pair for pair in usable if pair[1].drawn is not RowChoice.PUBLISHED]
+        drawn = [
+            (row, decision)
+            for row, decision in usable
+            if row.p is not None and decision.drawn is not RowChoice.PUBLISHED
+        ]
         p = np.array([row.p for row, _ in drawn], float)
         wrong = np.array([_was_wrong(row, decision) for row, decision in drawn])
         fit = calibrate_doubts(p, wrong)

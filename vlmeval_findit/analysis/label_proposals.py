@@ -11,7 +11,6 @@ import numpy as np
 from ..boxes import Corners, plain_label
 from ..protocol import Answer, Array
 from ..statistics import (
-    FAULTS,
     UNKNOWN_CLASS,
     UNNAMED,
     Flags,
@@ -122,7 +121,7 @@ class LabelProposals:
         """Return what models say instead of the label at a place; None: they do not contradict."""
         labelled = self._labelled_objects(place)
         others = self._other_objects(place)
-        fault = FAULTS[int(self.doubts.by_fault[place].argmax())]
+        fault = self.doubts.likeliest_fault(place)
         claim = _likeliest_claim(fault, others if fault.of_other_object else labelled)
         if claim is None:
             return None

@@ -27,7 +27,6 @@ from ..leaderboard import (
     doubts_table,
     group_by,
     kinds_line,
-    probability_text,
 )
 from ..protocol import Answer, RowChoice
 from ..report import MOST_REVIEW_ROWS, make_review_page, rows_to_review
@@ -46,7 +45,7 @@ from .command_base import (
 from .printing import print_folded, print_lines, print_table, write_json
 
 _REST = "--json FILE"
-_MOST_NOT_FOUND = 20  # Rows named with a box that no model found
+_MOST_NOT_FOUND = 20  # Rows named with a box that few models found
 _TOO_FEW = "it says nothing about more than half of the rows"
 
 
@@ -135,10 +134,7 @@ def _print_audit(audit: LabelAudit, listed: Sequence[AuditedRow]) -> None:
         print_table(table, _REST)
         print_folded(f"By kind: {kinds_line(listed)}")
     elif audit.rows and audit.has_probabilities:
-        highest = probability_text(audit.calibrated(audit.rows[0]))
-        print_folded(
-            f"The most doubtful row has {highest}; --top 20 lists the first 20 all the same"
-        )
+        print_folded("--top 20 lists the first 20 all the same")
     print_lines([note.text for note in table.notes], _REST)
     if not audit.has_probabilities:
         print_folded(_no_probabilities(audit))
@@ -147,8 +143,8 @@ def _print_audit(audit: LabelAudit, listed: Sequence[AuditedRow]) -> None:
         order = ", ".join(str(row.index) for row in not_found[:_MOST_NOT_FOUND])
         more = ", …" if len(not_found) > _MOST_NOT_FOUND else ""
         print_folded(
-            f"No model found a box of {rows} not listed: it is on nothing, or hard for all, and "
-            f"these answers do not tell which. The most doubtful first: {order}{more}"
+            f"Few or no models found a box of {rows} not listed: it is on nothing, or hard for "
+            f"all, and answers do not tell which. The most doubtful first: {order}{more}"
         )
     if audit.unjudged:
         first = audit.unjudged[0]
@@ -271,7 +267,7 @@ def _as_json(
                 "asked": audit.dataset.queries[row.index].label,
                 "kind": row.fault.value if row.fault is not None else "",
                 "p": row.p,
-                "p calibrated": audit.calibrated(row) if _is_calibrated(audit) else None,
+                "p calibrated": audit.calibrated(row),
                 "reviewed": row.index in audit.decided,
                 "agreeing": row.agreeing,
                 "models": row.models,
@@ -282,10 +278,6 @@ def _as_json(
             for row in listed
         ],
     }
-
-
-def _is_calibrated(audit: LabelAudit) -> bool:
-    return audit.calibration is not None and audit.calibration.fit is not None
 
 
 def _answer(answer: Answer) -> dict[str, Any]:

@@ -111,7 +111,6 @@ from .error_tables import (
 from .label_tables import (
     doubts_table as doubts_table,
     calibration_text as calibration_text,
-    probability_text as probability_text,
     kinds_line as kinds_line,
 )
 

@@ -18,11 +18,11 @@ _CHANGE = 24  # Characters of a correction
 REVIEWED = "✓"  # Sign of a row that is reviewed
 
 _CALIBRATED = "calibrated"
-_UNCALIBRATED = Note(
-    "uncalibrated",
+_ORDER = Note(
+    "order",
     [
-        "the probability that the label is wrong, if models err as is assumed; where they share "
-        "mistakes it is too high"
+        "first what models contradict, then boxes that they should have found; without reviews "
+        "nobody knows how probably a label is wrong, as models share mistakes"
     ],
 )
 
@@ -39,9 +39,8 @@ def doubts_table(audit: LabelAudit, rows: Sequence[AuditedRow]) -> Table:
         Column("kind", lambda row: row.fault.value if row.fault is not None else ""),
         Column("models", lambda row: f"{row.agreeing} of {row.models}"),
     ]
-    if audit.has_probabilities:
-        heading = _UNCALIBRATED.title if _fit(audit) is None else _CALIBRATED
-        columns.append(Column(heading, lambda row: probability_text(audit.calibrated(row))))
+    if _fit(audit) is not None:
+        columns.append(Column(_CALIBRATED, lambda row: probability_text(audit.calibrated(row))))
     columns.append(Column("proposal", lambda row: shorten(change_of(row), _CHANGE)))
     return table_of("Doubtful labels", columns, rows, tuple(_notes(audit)))
 
@@ -52,7 +51,7 @@ def _fit(audit: LabelAudit) -> DoubtCalibration | None:
 
 def _notes(audit: LabelAudit) -> Iterator[Note]:
     if audit.has_probabilities and _fit(audit) is None:
-        yield _UNCALIBRATED
+        yield _ORDER
     if audit.has_probabilities:
         yield Note("calibration", [calibration_text(audit)])
     if audit.decided:

@@ -76,6 +76,7 @@ from .label_doubts import (
     FAMILY_CORRELATION as FAMILY_CORRELATION,
     LabelFault as LabelFault,
     FAULTS as FAULTS,
+    LIKELY as LIKELY,
     UNNAMED as UNNAMED,
     UNKNOWN_CLASS as UNKNOWN_CLASS,
     LabelledObjects as LabelledObjects,
@@ -85,10 +86,6 @@ from .label_doubts import (
     label_doubts as label_doubts,
     DoubtCalibration as DoubtCalibration,
     calibrate_doubts as calibrate_doubts,
-)
-
-from .joint_detection import (
-    joint_detection as joint_detection,
 )
 
 from .reviewed_estimates import (

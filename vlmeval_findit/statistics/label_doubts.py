@@ -8,17 +8,22 @@ drawn badly, one is missing or too many, one has the wrong class. The odds of a 
 
 γ discounts K models whose errors are correlated (ρ). How well models find
 objects, how often they add others, and how often labels are wrong is estimated from the same
-answers, in a few passes. A label is right if none of its claims is true.
+answers, in a few passes.
 
-Models that share a mistake look like a wrong label: what comes out is an order in which people
-should look at rows. No score may be weighted by it, and no row dropped. What
-reviewers then decide calibrates the probabilities.
+Most claims rest on what models *answer*. That a box is too many rests on what they leave out, and
+an object that is hard for all leaves the same trace: from answers alone nobody can tell how many
+real objects no model finds. So these claims have an order of their own (``on_nothing``), beside
+that of labels that models contradict.
+
+Models that share a mistake look like a wrong label: what comes out are orders in which people
+should look at rows. No score may be weighted by them, and no row dropped. What reviewers then
+decide calibrates probabilities.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 
 import numpy as np
@@ -26,7 +31,6 @@ from numpy.typing import NDArray
 
 from ..protocol import Array
 from .influences import Indices
-from .joint_detection import joint_detection
 
 Flags = NDArray[np.bool_]  # Array of booleans of any shape
 
@@ -46,10 +50,7 @@ _SHARED = (5, 12)  # Other boxes that two models have in common, of pairs of mod
 _ROUGH = 0.2  # Mean distance of the edges of a badly drawn box, in sides of the box
 _NARROW = (0.3, 10)  # Sum of the distances of boxes drawn well, of boxes: believed beforehand
 _STRAY = 0.05  # Chance that a model draws a box badly
-_HARDER = 1.5  # Times that models miss a real object together, of those that their misses suggest
-_TELLING = 3  # Models that say by what some of them miss how often all miss an object …
-_FOUND = 0.5  # … if they find at least this share of the labelled objects
-_UNTOLD = 0.25  # Highest odds of all boxes of a row that no model found, where nobody can tell
+_TELLING = 3  # Models that say by what two of them box alike how often wrong boxes are alike
 _NEVER = -50.0  # Log odds of what cannot be
 
 
@@ -69,6 +70,7 @@ class LabelFault(Enum):
         return self in (LabelFault.WRONG_OBJECT, LabelFault.AMBIGUOUS, LabelFault.MISSING)
 
 
+LIKELY = 0.5  # Doubt above which a label is to be looked at
 FAULTS = tuple(LabelFault)  # In the order of the columns of ``by_fault``
 UNNAMED = -1  # The class of an object that a model did not find
 UNKNOWN_CLASS = -2  # A class that no label has
@@ -149,13 +151,36 @@ class Claims:
 class LabelDoubts:
     """How doubtful n labels are."""
 
-    wrong: Array  # (n,) probability that a label is wrong
-    by_fault: Array  # (n, 6) its parts, in the order of FAULTS
+    wrong: Array  # (n,) that any claim is true, were no object harder than others for all models
+    contradicted: Array  # (n,) that any claim is true which rests on what models answer
+    on_nothing: Array  # (n,) that the most doubtful box is too many: its order is what it says
+    by_fault: Array  # (n, 6) parts of ``wrong``, in the order of FAULTS
     claims: Mapping[LabelFault, Claims]  # About labelled or other objects, one each
     middle: Array  # (g, 4) median of the models' boxes of each labelled object
     rival: Indices  # (g,) class that most models named instead; UNKNOWN_CLASS: none
     recall: Array  # (K,) share of the objects that each model finds
     shares: Mapping[LabelFault, float]  # Of rows with each fault
+
+    @property
+    def order(self) -> Indices:
+        """Return the rows in the order in which people should look at them.
+
+        First those that models contradict, then the rest, by this and by a box on nothing.
+        """
+        is_contradicted = self.contradicted > LIKELY
+        either = 1 - (1 - self.contradicted) * (1 - self.on_nothing)
+        doubt = np.where(is_contradicted, self.contradicted, either)
+        return np.lexsort([-doubt, ~is_contradicted])
+
+    def likeliest_fault(self, place: int) -> LabelFault:
+        """Return the likeliest fault of a row: what models answer, where they contradict it."""
+        odds = self.by_fault[place].copy()
+        superfluous = FAULTS.index(LabelFault.SUPERFLUOUS)
+        if self.contradicted[place] > LIKELY:
+            odds[superfluous] = 0
+        elif self.on_nothing[place] > LIKELY:
+            return LabelFault.SUPERFLUOUS
+        return FAULTS[int(odds.argmax())]
 
 
 def label_doubts(votes: Votes, correlation: float = CORRELATION) -> LabelDoubts:
@@ -180,8 +205,8 @@ def label_doubts(votes: Votes, correlation: float = CORRELATION) -> LabelDoubts:
     True
     """
     evidence = _Evidence(votes, correlation)
-    shares = _believed_shares(votes)
-    right = np.zeros(len(votes.spoke))
+    shares = dict.fromkeys(FAULTS, _SHARE)
+    right = np.ones(len(votes.spoke))
     # What one model says cannot be compared with anything: nothing is estimated from it.
     for _ in range(_PASSES if votes.models > 1 else 1):
         habits = _habits(evidence, right)
@@ -189,9 +214,11 @@ def label_doubts(votes: Votes, correlation: float = CORRELATION) -> LabelDoubts:
         right = _probability_right(votes, claims)
         by_fault = _divide(1 - right, claims)
         if votes.models > 1:
-            shares = _estimate_shares(evidence, by_fault)
+            shares = _estimate_shares(votes, by_fault)
     return LabelDoubts(
         wrong=1 - right,
+        contradicted=1 - _probability_right(votes, _contradictions(claims)),
+        on_nothing=_on_nothing(votes, claims),
         by_fault=by_fault,
         claims=claims,
         middle=evidence.middle,
@@ -225,15 +252,14 @@ class _Evidence:
         self.witnesses = others.seen.sum(1)  # (c,) models that have each other object
         counts = self.detected.sum(1)
         heard = votes.spoke[labelled.row]
-        some_found = counts.sum() > 0 and (counts > 0).mean() >= _FOUND
-        self.tells_joint_misses = bool(votes.models >= _TELLING and some_found)
-        unfound = np.bincount(labelled.row, counts == 0, len(votes.spoke))
-        # (g,) boxes of the object's row that no model found: a picture may be hard for all
-        self.unfound_in_row = np.maximum(unfound, 1)[labelled.row]
-        self.joint = joint_detection(self.detected, heard, _DETECTED, correlation)
+        # (g, K) objects that are there for all that is known: of sets, what another model found.
+        # So boxes on nothing lower no model's recall, however many there are.
+        self.is_there = heard & (votes.single | (counts[:, None] > self.detected))
         self.middle = _median_boxes(labelled)  # (g, 4)
         sides = np.maximum(labelled.boxes[:, 2:] - labelled.boxes[:, :2], 1)
         self.sides = np.tile(sides, 2)  # (g, 4)
+        size = np.sqrt(sides.prod(1))
+        self.size = size / np.median(size) if len(size) else size  # (g,) of the middle one
         # (g,) mean distance of the edges of the median box from the label's, in sides
         self.offset = (np.abs(self.middle - labelled.boxes) / self.sides).mean(1)
         # (g,) mean distance of the models' edges from the median box's, in sides
@@ -289,7 +315,7 @@ class _Habits:
 def _habits(evidence: _Evidence, right: Array) -> _Habits:
     """Estimate habits; ``right`` (n,) are the probabilities that the labels are right."""
     votes = evidence.votes
-    of_object = right[votes.labelled.row, None] * votes.spoke[votes.labelled.row]
+    of_object = right[votes.labelled.row, None] * evidence.is_there
     detected = of_object * evidence.detected
     extra = {}
     for missed, prior in _EXTRA.items():
@@ -303,7 +329,7 @@ def _habits(evidence: _Evidence, right: Array) -> _Habits:
         pairs = np.zeros(0)
         common = np.zeros(0)
     return _Habits(
-        recall=evidence.joint.recall,
+        recall=_share(detected, of_object, _DETECTED),
         extra=extra,
         named=_share(detected * ~evidence.misnamed, detected, _NAMED),
         shared=float(np.clip(_share(common, pairs, _SHARED), 0.05, 0.95)),
@@ -331,8 +357,6 @@ def _claims(
     for fault, log_ratio in by_fault.items():
         prior = np.log(shares[fault] / (1 - shares[fault]))
         odds = np.exp(np.clip(prior + log_ratio, _NEVER, -_NEVER))
-        if fault is LabelFault.SUPERFLUOUS and not evidence.tells_joint_misses:
-            odds = _UNTOLD * odds / (1 + odds) / evidence.unfound_in_row
         row = votes.others.row if fault.of_other_object else votes.labelled.row
         claims[fault] = Claims(row, odds)
     return claims
@@ -366,14 +390,11 @@ def _of_sets(evidence: _Evidence, habits: _Habits) -> dict[LabelFault, Array]:
     # (n, K) one more box, of a model that missed some object or none
     extra = np.log(np.where(evidence.missed, habits.extra[True], habits.extra[False]))
     missing = np.where(others.seen, habits.detected - extra[others.row], habits.not_detected)
-    # Whoever detected a superfluous object has a wrong box where the annotator has one, too: one
-    # model by its own rate, others as often as wrong boxes are on one object.
-    finders = evidence.detected.sum(1)
-    rate = (evidence.detected * extra[labelled.row]).sum(1) / np.maximum(finders, 1)
-    more = evidence.power[labelled.row] * (finders - 1)
-    on_nothing = np.where(finders > 0, rate + np.log(habits.shared) * (1 + more), 0)
-    superfluous = on_nothing - np.log(_HARDER) - evidence.joint.log_likelihood
-    is_doubted = finders < evidence.votes.spoke[labelled.row].sum(1)
+    # Whoever detected a superfluous object has a wrong box where the annotator has one, too.
+    common = extra[labelled.row] + np.log(habits.shared) - habits.detected
+    superfluous = np.where(evidence.detected, common, -habits.not_detected)
+    # Small objects are missed more often: by how much, in most pictures, is about their side.
+    small = np.log(evidence.size)
     turn = np.log(habits.named / (1 - habits.named) / habits.shared)
     for_rival = labelled.named == evidence.rival[:, None]
     as_label = evidence.detected & ~evidence.misnamed
@@ -381,7 +402,7 @@ def _of_sets(evidence: _Evidence, habits: _Habits) -> dict[LabelFault, Array]:
     crowd = _surprise_of_crowd(evidence, habits)
     return {
         LabelFault.MISSING: evidence.add_up(missing, others.row) - crowd,
-        LabelFault.SUPERFLUOUS: np.where(is_doubted, superfluous, _NEVER),
+        LabelFault.SUPERFLUOUS: evidence.add_up(superfluous, labelled.row) + small,
         LabelFault.WRONG_CLASS: np.where(evidence.rival >= 0, renamed, _NEVER),
     }
 
@@ -443,6 +464,22 @@ def _probability_right(votes: Votes, claims: Mapping[LabelFault, Claims]) -> Arr
     return right
 
 
+def _contradictions(claims: Mapping[LabelFault, Claims]) -> dict[LabelFault, Claims]:
+    """Return the claims that rest on what models answer: no box is too many."""
+    kept = dict(claims)
+    if (superfluous := kept.get(LabelFault.SUPERFLUOUS)) is not None:
+        kept[LabelFault.SUPERFLUOUS] = replace(superfluous, odds=0 * superfluous.odds)
+    return kept
+
+
+def _on_nothing(votes: Votes, claims: Mapping[LabelFault, Claims]) -> Array:
+    """Return how doubtful the most doubtful box of each label is, (n,), as one on nothing."""
+    doubtful = np.zeros(len(votes.spoke))
+    if (superfluous := claims.get(LabelFault.SUPERFLUOUS)) is not None:
+        np.maximum.at(doubtful, superfluous.row, superfluous.odds / (1 + superfluous.odds))
+    return doubtful
+
+
 def _sum_of_odds(claims: Claims, rows: int) -> Array:
     """Add up the odds of claims by their rows, (n,)."""
     return np.bincount(claims.row, claims.odds, rows).astype(float)
@@ -458,24 +495,15 @@ def _divide(wrong: Array, claims: Mapping[LabelFault, Claims]) -> Array:
     return divided
 
 
-def _believed_shares(votes: Votes) -> dict[LabelFault, float]:
-    """Return how often labels have each fault, as believed beforehand: of objects, or of rows."""
-    of_rows = len(votes.spoke) / max(len(votes.labelled.row), len(votes.spoke), 1)
-    return dict.fromkeys(FAULTS, _SHARE) | {LabelFault.SUPERFLUOUS: _SHARE * of_rows}
-
-
-def _estimate_shares(evidence: _Evidence, by_fault: Array) -> dict[LabelFault, float]:
+def _estimate_shares(votes: Votes, by_fault: Array) -> dict[LabelFault, float]:
     """Estimate how often labels have each fault.
 
-    An object is often as hard to find as if two were right: were the share of ambiguous labels
-    estimated, it would grow from pass to pass.
+    An object is often as hard to find as if two were right, or none: were the shares of ambiguous
+    and superfluous labels estimated, they would grow from pass to pass.
     """
-    votes = evidence.votes
-    shares = _believed_shares(votes)
+    shares = dict.fromkeys(FAULTS, _SHARE)
     for place, fault in enumerate(FAULTS):
-        if fault is LabelFault.AMBIGUOUS:
-            continue
-        if fault is LabelFault.SUPERFLUOUS and not evidence.tells_joint_misses:
+        if fault in (LabelFault.AMBIGUOUS, LabelFault.SUPERFLUOUS):
             continue
         cases = len(votes.spoke) if fault is LabelFault.MISSING else len(votes.labelled.row)
         expected = by_fault[:, place].sum() + _SHARE * _SHARE_ROWS
