@@ -19,6 +19,7 @@ from vlmeval_findit.boxes import (
     Space,
     SpaceError,
     Truth,
+    chat_resize,
     match,
     read,
     reference_size,
@@ -216,6 +217,21 @@ def test_smart_resize_gives_multiples_of_its_factor_within_bounds(
     assert w * h >= least
     # An edge cannot be less than that, which is why a strip may have more.
     assert w * h <= most or min(w, h) == factor
+
+
+@pytest.mark.parametrize(
+    ("size", "resized"),
+    [
+        ((56, 56), (56, 56)),  # 3,136 pixels, the least
+        ((28, 56), (56, 84)),
+        ((3584, 3584), (3584, 3584)),  # 12,845,056 pixels, the most
+        ((3612, 3584), (3584, 3556)),
+    ],
+)
+def test_a_chat_interface_resizes_within_bounds_of_its_own(
+    size: tuple[int, int], resized: tuple[int, int]
+) -> None:
+    assert chat_resize(size) == resized
 
 
 CLAUDE = {"claude_standard": (1568, 1568), "claude_highres": (2576, 4784)}
