@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import gc
 import os
+import re
 import signal
 import sys
 from collections.abc import Generator, Iterator
+from itertools import count
 from pathlib import Path
 
 import hypothesis
@@ -59,6 +61,28 @@ def pytest_collection() -> Generator[None, object, object]:
         gc.freeze()
         gc.set_threshold(50_000, 10, 50)
         gc.enable()
+
+
+@pytest.fixture(scope="session")
+def _numbers() -> Iterator[int]:
+    return count()
+
+
+@pytest.fixture
+def tmp_path(
+    request: pytest.FixtureRequest,
+    tmp_path_factory: pytest.TempPathFactory,
+    _numbers: Iterator[int],
+) -> Path:
+    """Return a folder of the test's own, named as pytest's.
+
+    For a number, pytest's looks at all folders of the session, and links to the last of each name:
+    of thousands of tests that is a millisecond each, and more where the disk is busy.
+    """
+    name = re.sub(r"\W", "_", request.node.name)[:30]
+    folder = tmp_path_factory.getbasetemp() / f"{name}{next(_numbers)}"
+    folder.mkdir(mode=0o700)
+    return folder
 
 
 @pytest.fixture(scope="session")
