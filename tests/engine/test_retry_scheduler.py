@@ -229,7 +229,7 @@ def test_a_server_without_trials_is_retired_after_a_few_failures() -> None:
     assert run.scheduler.given_up == "no"
 
 
-def test_a_server_that_was_down_is_tested_with_what_another_has_to_do() -> None:
+def test_a_server_that_was_down_is_tested_with_others_items() -> None:
     """Nothing else is left: all items wait for the other."""
     late = from_time(20.0, answers(), before=fails())
     run = Simulation({"late": (1, late), "well": (1, answers())}, images(1, 300)).run()
