@@ -194,9 +194,10 @@ def _run(run: RunLine, runner: Runner, deployments: Sequence[Deployment], budget
         print_note(f"FindIt: {line}")
     print_rows(OUTCOMES.scores())
     status = OUTCOMES.status or (EXIT_SOME_FAILED if missing else 0)
+    status = report_spending(budget) or status
     if datasets:
         _say_where([run.work_dir / model for model in models], run, status)
-    return report_spending(budget) or status
+    return status
 
 
 def _say_where(folders: Iterable[Path], run: RunLine, status: int) -> None:
@@ -260,10 +261,10 @@ def _ask(
     failed = sum(result.failed for result in results)
     if failed:
         print_note(f"{failed} calls failed; run the same command again to ask them again.")
-    status = status or (EXIT_SOME_FAILED if failed else 0)
+    status = report_spending(budget) or status or (EXIT_SOME_FAILED if failed else 0)
     if results:
         _say_where([result.path.parent for result in results], run, status)
-    return report_spending(budget) or status
+    return status
 
 
 def _run_samples(run: RunLine) -> int:
