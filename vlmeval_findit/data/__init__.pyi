@@ -208,6 +208,7 @@ from .fetch.fetch_images import (
     FetchJob as FetchJob,
     fetch_images as fetch_images,
     read_members as read_members,
+    ArchiveError as ArchiveError,
     VideoError as VideoError,
     cut_frames as cut_frames,
 )

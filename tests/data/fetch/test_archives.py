@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import io
+import random
 import tarfile
 import warnings
 import zipfile
@@ -13,7 +14,7 @@ import pytest
 from stand_ins import fetch_job, files_of, info, jpeg, tar_of, zip_of
 from web import Answer, Web
 
-from vlmeval_findit.data import SOURCES, fetch_images, read_members
+from vlmeval_findit.data import SOURCES, ArchiveError, fetch_images, read_members
 
 NAMES = ["000001.jpg", "000002.jpg", "000003.jpg"]
 TEST = "VOCtest_06-Nov-2007.tar"
@@ -186,3 +187,23 @@ def test_the_last_of_equal_members_counts(tmp_path, web: Web) -> None:
     web.serve(TRAINVAL, tar_of({}))
     assert list(fetch(web, tmp_path, names=["000002.jpg"])) == ["000002.jpg"]
     assert files_of(tmp_path) == {}
+
+
+@pytest.mark.parametrize("pack", ["zip", "w", "w:gz", "w:bz2", "w:xz"])
+def test_damage_anywhere_is_a_damaged_archive(tmp_path, pack: str) -> None:
+    """zipfile and tarfile raise many errors, those of texts and of seeking too."""
+    rng = random.Random(pack)
+    members = {f"a/é{at}.jpg": rng.randbytes(30) for at in range(3)}
+    whole = zip_of(members) if pack == "zip" else tar_of(members, pack)
+    path = tmp_path / "archive"
+    refused = 0
+    for _ in range(300):
+        spoilt = bytearray(whole)
+        for _ in range(rng.choice([1, 3, 20])):
+            spoilt[rng.randrange(len(spoilt))] = rng.randrange(256)
+        path.write_bytes(spoilt[: rng.choice([len(spoilt), rng.randrange(len(spoilt))])])
+        try:
+            read_members(path, {"é1.jpg": "é1.jpg"}, 1 << 20, lambda name, it: it.open().read())
+        except ArchiveError:
+            refused += 1
+    assert refused > 50

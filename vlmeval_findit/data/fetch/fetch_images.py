@@ -6,6 +6,7 @@ archive: it can only offer content, and only of plain files.
 
 from __future__ import annotations
 
+import errno
 import lzma
 import re
 import shutil
@@ -213,6 +214,7 @@ _DAMAGED = (
     lzma.LZMAError,
     NotImplementedError,  # Of zipfile: an unknown compression
     RuntimeError,  # Of zipfile: a password
+    UnicodeDecodeError,  # Of zipfile: a name
 )
 
 
@@ -244,7 +246,7 @@ def read_members(
     except _DAMAGED as error:
         raise ArchiveError(f"damaged archive: {error}") from None
     except OSError as error:  # Of bzip2 and gzip without a number, else of the disk
-        if error.errno is not None:
+        if error.errno not in (None, errno.EINVAL):  # EINVAL: a zip states a place before its start
             raise
         raise ArchiveError(f"damaged archive: {error}") from None
 
