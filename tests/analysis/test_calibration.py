@@ -323,7 +323,7 @@ def test_the_command_leaves_out_runs_without_confidences(
     command = ["calibration", "--space", "grid1000", str(without)]
     assert main([*command, str(run), "--json", str(written)]) == 0
     captured = capsys.readouterr()
-    assert f"{without}: left out: not asked with --logprobs" in captured.err
+    assert f"1 run left out: not asked with --logprobs or --samples ({without})" in captured.err
     assert "58 boxes in 29 replies about 29 images" in captured.out
     (told,) = json.loads(written.read_text(), parse_constant=pytest.fail)
     assert [item["definition"] for item in told["by_definition"]] == list(CONFIDENCE_DEFINITIONS)
