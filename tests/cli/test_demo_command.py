@@ -134,7 +134,6 @@ def test_its_report_shows_score_against_cost(demonstrated: Demonstrated) -> None
 def test_an_interrupt_says_how_to_resume(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(demo, "NEEDED", ())
     monkeypatch.setattr(demo, "deployments_for", lambda *_: [])
 
     def status(error: BaseException) -> int:

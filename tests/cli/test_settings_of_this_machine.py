@@ -25,6 +25,7 @@ VALUES: Mapping[str, Any] = {
     "device": "cpu",
     "revision": "main",
     "attention": "eager",
+    "engine": "numpy",
     "min_pixels": 3136,
     "max_pixels": 654_321,
     "patches": 7,

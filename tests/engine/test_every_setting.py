@@ -31,6 +31,7 @@ SETTINGS: Mapping[str, tuple[Any, Callable[[Mapping[str, Any]], Any] | None]] = 
     "device": ("cpu", None),  # no answer depends on it
     "dtype": ("float64", lambda it: it["dtype"]),
     "attention": ("eager", lambda it: it["attention"]),
+    "engine": ("numpy", lambda it: it["engine"]),
     "min_pixels": (123_456, lambda it: it["bounds"]["min_pixels"]),
     "max_pixels": (654_321, lambda it: it["bounds"]["max_pixels"]),
     "patches": (7, None),
@@ -82,7 +83,7 @@ def test_a_setting_under_serve_is_sent_or_refused(name: str) -> None:
         with pytest.raises(ValueError, match=REFUSED[name]):
             served_model(entry, ServeOptions("vllm"))
         return
-    if name in ("device", "attention", "batch_size"):
+    if name in ("device", "attention", "engine", "batch_size"):
         with pytest.raises(ValueError, match=f"^{name} has no effect: under --serve"):
             served_model(entry, ServeOptions("vllm"))
         return

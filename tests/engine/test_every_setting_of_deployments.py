@@ -132,6 +132,7 @@ VALUES: Mapping[str, Any] = {
     "device": "cuda:1",
     "dtype": "float64",
     "attention": "eager",
+    "engine": "numpy",
     "min_pixels": 123_456,
     "max_pixels": 654_321,
     "patches": 7,

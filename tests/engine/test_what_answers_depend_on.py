@@ -189,7 +189,7 @@ def test_each_setting_that_no_key_has_says_why() -> None:
 def test_a_resource_decides_no_answer(name: str, on_ray: bool) -> None:
     """No run records resources: what decides answers stands in `settings`."""
     value: Any = {"temperature": 0.7, "merge_adapter": True, "template": {"a": 1}}.get(name, 7)
-    if name in ("revision", "space", "device", "dtype", "attention"):
+    if name in ("revision", "space", "device", "dtype", "engine", "attention"):
         value = "cpu" if name == "device" else "unit"
     entry = ModelEntry("FindIt-Nano", resources={name: value})
     deployment: Deployment = deployment_of(entry, Asking(on_ray=on_ray))

@@ -148,6 +148,7 @@ MADE_OTHERWISE: Mapping[str, tuple[Mapping[str, Any], Mapping[str, Any]]] = {
             "device": "cuda:1",
             "dtype": "float64",
             "attention": "eager",
+            "engine": "numpy",
             "min_pixels": 123_456,
             "max_pixels": 654_321,
             "patches": 7,
@@ -199,7 +200,9 @@ MADE_OTHERWISE: Mapping[str, tuple[Mapping[str, Any], Mapping[str, Any]]] = {
     ),
 }
 # Settings of models here that a server here decides, or that the model or its processor has not
-REFUSED = {"FindItServed": {"device", "attention", "batch_size", "patches", "merge_adapter"}}
+REFUSED = {
+    "FindItServed": {"device", "attention", "engine", "batch_size", "patches", "merge_adapter"}
+}
 
 
 def known_arguments(kind: str) -> set[str]:

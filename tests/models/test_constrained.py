@@ -28,13 +28,11 @@ from vlmeval_findit.models import (
     RunSettings,
     SchemaRoot,
     chat_model,
-    describe_local_run,
     load_local,
     plan_generation,
     response_format,
     unwrapped,
 )
-from vlmeval_findit.models.local import run_plan
 from vlmeval_findit.protocol import image, text
 
 FORMATS = st.deferred(lambda: st.sampled_from(constrained_formats()))
@@ -141,19 +139,12 @@ def test_openai_wraps_the_list_in_an_object() -> None:
 # --- on this machine ------------------------------------------------------------------------------
 
 
-def test_an_unenforceable_schema_is_refused_before_loading(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_an_unenforceable_schema_is_refused_before_loading() -> None:
     with pytest.raises(ValueError, match=r"Qwen3\.5 thinks before it answers.*_constrained"):
         plan_generation(MODELS["Qwen3.5"], HELD, RunSettings())
     assert plan_generation(MODELS["Qwen3.5-nothink"], HELD, RunSettings()).schema == schema_of(
         HELD.reply
     )
-    monkeypatch.setattr(run_plan, "find_spec", lambda name: None)
-    row = MODELS["FindIt-Nano"]
-    with pytest.raises(ValueError, match=r"_constrained needs llguidance: pip install"):
-        describe_local_run(row, "anywhere", HELD, RunSettings())
-    assert describe_local_run(row, "anywhere", FREE, RunSettings()).answering
 
 
 @pytest.mark.host
@@ -164,7 +155,6 @@ def test_an_unenforceable_schema_is_refused_before_loading(
 def test_any_model_on_this_machine_keeps_to_the_format(row: str, how: str, tmp_path: Path) -> None:
     """Weights drawn at random say anything at all; held to a grammar they say nothing else."""
     pytest.importorskip("transformers")
-    pytest.importorskip("llguidance", reason="pip install '.[local]'")
     from tiny_checkpoints import build
 
     variant = parse(f"FindIt_Pascal_multilabel_xyxy_{how}_constrained")

@@ -167,13 +167,14 @@ def steps_of(workflow: str, job: str) -> list[str]:
     return [step["run"] for step in yaml.safe_load(text)["jobs"][job]["steps"] if "run" in step]
 
 
-def test_the_steps_of_the_light_job_run(light: FreshVenv) -> None:
-    """The first one installs what ``light`` is; the last one runs these tests."""
+def test_the_steps_of_the_light_job_run(wheel: Path, tmp_path: Path) -> None:
+    """The first one installs the wheel of a clone; the last one runs these tests."""
     install, command, tests = steps_of("tests.yml", "light")
     assert install == "python -m pip install ."
-    done = light.shell(command)
+    done = installed(wheel, (), tmp_path).shell(command)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "50 model calls, 50 of them still to make" in done.stdout
+    assert re.search(r"FindIt-Nano +100\.0 .* 3/50 ", done.stdout), done.stdout
     assert "[test-light,data]" in tests
 
 
@@ -246,11 +247,11 @@ def test_custom_data_from_annotations_to_a_report(light: FreshVenv) -> None:
 @pytest.mark.parametrize(
     ("command", "extra"),
     [
-        ("--data FindIt_Scenes_mini_xyxy_json --model FindIt-Nano --limit 1", "local"),
+        ("--data FindIt_Scenes_mini_xyxy_json --model FindIt-Nano --limit 1", "weights"),
         ("--data FindIt_Scenes_mini_xyxy_json --model FindIt-Nano --mode infer", "run"),
         ("--data MMStar --model FullImage", "run"),
-        ("search --model FindIt-Nano --data Scenes_mini --limit 1", "local"),
-        ("demo", "demo"),
+        ("search --model FindIt-Nano --data Scenes_mini --limit 1", "weights"),
+        ("demo", "weights"),
     ],
 )
 def test_a_missing_package_is_a_line_with_the_extra(
@@ -282,7 +283,7 @@ def test_each_small_model_without_weights_says_what_to_type(light: FreshVenv) ->
     said = light.run("python", "-c", WHERE).stdout.splitlines()
     line = (
         "the weights of the small models (vlmeval-findit-nano) are not installed: "
-        "pip install 'vlmeval-findit[local]'"
+        "pip install 'vlmeval-findit[weights]'"
     )
     assert said == [line] * 3
 

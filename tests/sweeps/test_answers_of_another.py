@@ -45,6 +45,7 @@ WHO: Mapping[str, Mapping[str, Any]] = {
     "source of the class": {"source": "sha256:2"},
     "dtype": {"settings": {"dtype": "float32"}},
     "attention": {"settings": {"attention": "eager"}},
+    "engine": {"settings": {"engine": "numpy"}},
     "row of the model table": {"row": "Qwen3.5"},
     "setting server arguments": {"settings": {"server arguments": ["--quantization", "fp8"]}},
     "setting template": {"settings": {"template": {"enable_thinking": False}}},
@@ -55,7 +56,7 @@ OURS = replace(
     row="Qwen3.5-nothink",
     server="vllm 0.11",
     source="sha256:1",
-    settings={"dtype": "bfloat16", "attention": "sdpa"},
+    settings={"dtype": "bfloat16", "attention": "sdpa", "engine": "transformers"},
     runs_here=True,
 )
 

@@ -171,8 +171,8 @@ def open_model(
         prompt_template: a file with a Jinja template of the prompt, in place of FindIt's words.
         settings: ``max_new_tokens`` and how replies are drawn
             (:class:`..models.shared_settings.Sampling`) of any model; of a model on this machine
-            all fields of :class:`..models.local.run_plan.RunSettings`: ``batch_size``, ``dtype``,
-            ``device`` and so on.
+            all fields of :class:`..models.local.run_settings.RunSettings`: ``batch_size``,
+            ``dtype``, ``device`` and so on.
 
     Raises:
         ValueError: the model or a setting does not exist or has no effect, or a URL or key cannot

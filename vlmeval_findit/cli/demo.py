@@ -5,12 +5,10 @@ Needs no network and no download.
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, redirect_stderr, redirect_stdout
 from dataclasses import dataclass, replace
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -21,7 +19,7 @@ from ..analysis import BestFormats, format_averages
 from ..benchmarks import parse
 from ..benchmarks.findit import PREFIX, FormatAxes
 from ..coords import check_run, replies_of_run
-from ..core import EXIT_INTERRUPTED, as_called, install_command
+from ..core import EXIT_INTERRUPTED, as_called
 from ..engine import StoppedError, cancelled_by_signals
 from ..leaderboard import (
     OVERALL,
@@ -37,7 +35,7 @@ from ..leaderboard import (
     write_board,
 )
 from ..models import NANO, NANO_PX, SHIPPED, ModelEntry, ModelOptions, refuse_missing
-from ..protocol import settings_from
+from ..protocol import ENGINE_KEY, NUMPY, settings_from
 from ..scoring import CellResult, RowData, open_predictions
 from ..storage import SWEEP_JOURNAL
 from ..sweeps import STAGES, Sweep, grid_tables, in_best_formats, run_sweep
@@ -65,8 +63,8 @@ WRONG = "grid1000"
 """A space that is not FindIt-Nano-px's."""
 CARDS = 1_200
 """Answers in the report, which stays below three megabytes with them."""
-NEEDED = ("torch", "transformers")
-"""Packages that it needs beyond a light installation."""
+ENGINE = {ENGINE_KEY: NUMPY}
+"""Settings of its models: what answers is the same, and as fast, whatever else is installed."""
 
 
 @click.command(
@@ -80,14 +78,7 @@ def command(quick: bool, work_dir: Path) -> int:
     Two shipped models through search, coordinate check, leaderboard and report. Stopped, it goes on
     where it was.
     """
-    if absent := [name for name in NEEDED if find_spec(name) is None]:
-        raise ValueError(
-            f"the demonstration needs {', '.join(absent)}: {install_command('demo')} "
-            "(score, leaderboard and report need nothing more)"
-        )
     refuse_missing(SHIPPED[NANO])
-    # A model this small is slower on several threads.
-    os.environ.setdefault("OMP_NUM_THREADS", "1")
     work_dir.mkdir(parents=True, exist_ok=True)
     log = work_dir / "demo.log"
     with log.open("w", encoding="utf-8") as f:
@@ -121,7 +112,7 @@ class Demonstration:
     ) -> list[CellResult]:
         """Ask models, in their best formats where a file has them; all stages share a journal."""
         sweep = Sweep(
-            models=tuple(map(ModelEntry, models)),
+            models=tuple(ModelEntry(model, settings=ENGINE) for model in models),
             work_dir=self.folder / "runs",
             journal=self.folder / SWEEP_JOURNAL,
             **fields,

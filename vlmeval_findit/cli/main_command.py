@@ -206,7 +206,7 @@ def _print_versions(ctx: click.Context, _: click.Parameter, value: bool) -> None
 
     from .. import __version__
     from ..core import host_version, installed, package_folder
-    from ..protocol import LOCAL_ENGINES
+    from ..protocol import ENGINE_PACKAGES
 
     say(f"vlmeval-findit {__version__}, {Path(__file__).resolve().parents[1]}")
     folder = package_folder()
@@ -214,7 +214,8 @@ def _print_versions(ctx: click.Context, _: click.Parameter, value: bool) -> None
         say(f"{name} {number}, {folder}")
     if folder is None:
         say(f"VLMEvalKit is not installed: {install_command('run')}")
-    for name, number in {"Python": platform.python_version(), **installed(LOCAL_ENGINES)}.items():
+    engines = installed([name for names in ENGINE_PACKAGES.values() for name in names])
+    for name, number in {"Python": platform.python_version(), **engines}.items():
         say(f"{name} {number}")
     ctx.exit()
 

@@ -75,7 +75,6 @@ EXTRAS = {
     "av": "data",
     "cv2": "data",
     "huggingface_hub": "local",
-    "llguidance": "local",
     "mlflow": "mlflow",
     "pycocotools": "data",
     "ray": "cluster",

@@ -17,6 +17,7 @@ from ..models import (
     adapter_of,
     check_like,
     describe_local_run,
+    engine_of,
     load_local_client,
     local_names,
     name_taken,
@@ -168,8 +169,14 @@ class Local(InProcess):
     @property
     def arguments(self) -> Mapping[str, Any]:
         """The arguments on which its answers depend, with which it is loaded."""
-        row, checkpoint = local_names()[self.name]
-        given = {"like": row.name, "model_path": checkpoint, **self._settings}
+        return self._arguments(*local_names()[self.name])
+
+    def _arguments(self, row: ModelRow, checkpoint: str) -> Mapping[str, Any]:
+        settings = self._settings
+        stated = _run_settings({**settings, **self.entry.resources})
+        # Decided here, so that a replica elsewhere does not decide otherwise
+        engine = engine_of(row, checkpoint, stated)
+        given = {"like": row.name, "model_path": checkpoint, **settings, "engine": engine}
         return _in_its_space(self.entry, given)
 
 
@@ -219,8 +226,7 @@ class LocalCheckpoint(Local):
 
     @property
     def arguments(self) -> Mapping[str, Any]:
-        given = {"like": self._row.name, "model_path": self.checkpoint, **self._settings}
-        return _in_its_space(self.entry, given)
+        return self._arguments(self._row, self.checkpoint)
 
 
 def refuse_other_checkpoint(entry: ModelEntry) -> None:

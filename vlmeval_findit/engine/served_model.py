@@ -74,6 +74,7 @@ _BOUNDS = ("min_pixels", "max_pixels", "patches")
 _ELSEWHERE = {
     "batch_size": "--api-nproc says how many calls each server has at once",
     "device": "--gpus says on which GPUs servers run",
+    "engine": "the server's program computes its models",
     "attention": "--serve-args hands flags to the server's program",
 }
 

@@ -40,7 +40,7 @@ class FindItLocalModel(FindItModel):
     Args:
         like: a row of the model table (default: the row that the checkpoint's files decide for).
         model_path: a folder or an identifier (default: the first checkpoint of the row).
-        settings: the fields of :class:`..models.local.run_plan.RunSettings`.
+        settings: the fields of :class:`..models.local.run_settings.RunSettings`.
 
     Raises:
         ValueError: an unknown row or setting, or no row is known to fit the checkpoint.

@@ -129,9 +129,14 @@ from .http.thinking_fields import (
 from .local.refused_settings import (
     refuse_settings as refuse_settings,
 )
-from .local.run_plan import (
+from .local.which_engine import (
+    engine_of as engine_of,
+)
+from .local.run_settings import (
     RunSettings as RunSettings,
     run_settings as run_settings,
+)
+from .local.run_plan import (
     stated_bounds as stated_bounds,
     plan_generation as plan_generation,
     describe_local_run as describe_local_run,
@@ -151,6 +156,7 @@ from .local.model_images import (
 )
 
 from .local.encoding import (
+    Encoded as Encoded,
     MessageEncoder as MessageEncoder,
 )
 
@@ -158,8 +164,11 @@ from .local.transformer import (
     checkpoint_revision as checkpoint_revision,
 )
 
-from .local.logits import (
+from .local.loaded_model import (
     Flaw as Flaw,
+)
+
+from .local.logits import (
     NumberCheck as NumberCheck,
     SeededSampler as SeededSampler,
     LogprobRecorder as LogprobRecorder,

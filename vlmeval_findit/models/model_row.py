@@ -110,6 +110,7 @@ class LocalFamily:
     # Values of ``model_type`` in the config.json of its checkpoints; none: not known
     model_types: tuple[str, ...] = ()
     multiple: int | None = None  # its processor rounds sides to it, in pixels
+    by_numpy: bool = False  # NumPy can compute its checkpoints, too (:mod:`.local.which_engine`)
     pixels_counted: int = 1  # times its processor's areas count a pixel (GLM: 2 frames per patch)
 
     @property

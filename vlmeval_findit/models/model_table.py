@@ -117,7 +117,8 @@ _QWEN3_5 = partial(_THINKING_QWEN, model_types=("qwen3_5", "qwen3_5_moe"))
 def _shipped(name: str, space: SpaceRule, schemes: Schemes, bounds: BoundsRule) -> ModelRow:
     """Return the row of a shipped checkpoint: a very small Qwen3-VL."""
     types = ("qwen3_vl",)
-    local = _QWEN({name: SHIPPED[name]}, bounds, model_types=types, multiple=NANO_FACTOR)
+    folders = {name: SHIPPED[name]}
+    local = _QWEN(folders, bounds, model_types=types, multiple=NANO_FACTOR, by_numpy=True)
     return ModelRow(name, re.escape(name), space, schemes, local=local)
 
 

@@ -34,5 +34,5 @@ def refuse_missing_weights(checkpoint: str) -> None:
     if folder.parent == _weights() and not folder.is_dir():
         raise ValueError(
             f"the weights of the small models (vlmeval-findit-nano) are not installed: "
-            f"{install_command('local')}"
+            f"{install_command('weights')}"
         )

@@ -17,7 +17,14 @@ from typing import Any, NamedTuple
 from ..core import Config, Text, Values, YesNo, plain_value
 from .dataset_variant import StoredRows
 
-LOCAL_ENGINES = ("torch", "transformers")  # Local answers depend on their versions
+TRANSFORMERS = "transformers"  # Engine of any model on this machine
+NUMPY = "numpy"  # Engine of the small models that ship
+ENGINE_KEY = "engine"  # Setting that names what computes a model of this machine
+# By engine, the packages on whose versions its answers depend
+ENGINE_PACKAGES = {
+    TRANSFORMERS: ("torch", "transformers"),
+    NUMPY: ("numpy", "tokenizers"),
+}
 SPACE_KEY = "coordinate space"  # Key in :meth:`Identity.compared`
 GIVEN_SOURCE = "given when scored"  # Begins the source of a space other than the recorded space
 PROVIDER_KIND = "provider "  # Prefix of ``kind`` for models behind a provider's protocol
@@ -40,7 +47,7 @@ WITHOUT_EFFECT = ("retry", "timeout", "verbose", "wait")
 # Settings of which :attr:`Identity.made_by` has the effect elsewhere, or a call's key has it
 _NOT_OF_ANSWERS = (
     *WITHOUT_EFFECT,
-    *("dtype", "attention", "engine", BASE_REVISION),  # Some are known before the first call only
+    *("dtype", "attention", ENGINE_KEY, BASE_REVISION),  # Some are known before the first call only
     *("images", "reply_schema", "response_format", SAMPLE_SETTING),
 )
 
@@ -67,8 +74,14 @@ class Answering(Config):
     settings: Values = field(default_factory=dict)  # All else that was set
     source: Text | None = None  # Hash of the files of a class of another package
     attributes: Values | None = None  # Of an object that VLMEvalKit passed
-    runs_here: YesNo = False  # On this machine: the versions of :data:`LOCAL_ENGINES` matter
+    runs_here: YesNo = False  # On this machine: the versions of :attr:`engine_packages` matter
     in_vlmevalkit: YesNo = False  # In VLMEvalKit's code: the host's version matters
+
+    @property
+    def engine_packages(self) -> tuple[str, ...]:
+        """Packages of what computes it on this machine; old records name no engine."""
+        engine = self.settings.get(ENGINE_KEY)
+        return ENGINE_PACKAGES.get(str(engine), ENGINE_PACKAGES[TRANSFORMERS])
 
     @property
     def sampling_note(self) -> str | None:
@@ -183,8 +196,9 @@ class Identity(Config):
         if who.kind is not None and not who.in_vlmevalkit:  # Else keys have all arguments
             values[MADE_WITH] = _of_answers(who.settings)
         if who.runs_here:
-            values |= {name: self.versions[name] for name in LOCAL_ENGINES if name in self.versions}
-            values |= {name: who.settings.get(name) for name in ("dtype", "attention", "engine")}
+            packages = [name for name in who.engine_packages if name in self.versions]
+            values |= {name: self.versions[name] for name in packages}
+            values |= {name: who.settings.get(name) for name in ("dtype", "attention", ENGINE_KEY)}
         return values | (dict(self.host) if who.in_vlmevalkit else {})
 
     def compared(self) -> dict[str, Any]:
@@ -215,7 +229,9 @@ class Identity(Config):
             # Of an object None is a value like others.
             values[f"{ATTRIBUTE}{name}"] = "None" if value is None else value
         if who.runs_here:
-            values |= {f"version of {name}": self.versions.get(name) for name in LOCAL_ENGINES}
+            values |= {
+                f"version of {name}": self.versions.get(name) for name in who.engine_packages
+            }
         if who.in_vlmevalkit:
             values["VLMEvalKit"] = dict(self.host) or None
         values |= {f"{PLUGIN}{name}": version for name, version in self.plugins.items()}

@@ -14,8 +14,9 @@ from ..boxes import REPRESENTATIONS, SPACE_KINDS
 from ..core import Group, Plugin, PluginTable, file_sha256, installed
 from ..models import MODELS, PROVIDERS
 from ..protocol import (
-    LOCAL_ENGINES,
+    ENGINE_PACKAGES,
     PROVIDER_KIND,
+    TRANSFORMERS,
     Answering,
     AnyDataset,
     DatasetVariant,
@@ -25,8 +26,8 @@ from ..protocol import (
 
 DISTRIBUTION = "vlmeval-findit"  # The package among the versions of a run
 
-# Other packages whose version at inference a run records
-_AT_INFERENCE = (*LOCAL_ENGINES, "pillow")
+# Other packages whose version at inference a run records, beside those of its own engine
+_AT_INFERENCE = (*ENGINE_PACKAGES[TRANSFORMERS], "pillow")
 
 
 def run_identity(
@@ -56,7 +57,7 @@ def run_identity(
         table_sha256=file_sha256(dataset.table),
         rows=tuple(sorted(rows)),
         space=space,
-        versions=_versions_now(),
+        versions=_versions_now(answering),
         plugins=plugins_used(dataset.variant, answering.row, spaces, answering.kind),
         asked_at=_time_now(),
     )
@@ -79,14 +80,16 @@ def identity_of_others(
         table=table.name if table is not None else None,
         table_sha256=file_sha256(table) if table is not None else None,
         host=host,
-        versions=_versions_now(),
+        versions=_versions_now(answering),
         plugins={plugin.name: plugin.version for plugin in plugins},
         asked_at=_time_now(),
     )
 
 
-def _versions_now() -> dict[str, str]:
-    return {DISTRIBUTION: __version__, **installed(_AT_INFERENCE)}
+def _versions_now(answering: Answering) -> dict[str, str]:
+    own = answering.engine_packages if answering.runs_here else ()
+    packages = tuple(dict.fromkeys((*_AT_INFERENCE, *own)))
+    return {DISTRIBUTION: __version__, **installed(packages)}
 
 
 def _time_now() -> str:

@@ -33,7 +33,7 @@ from vlmeval_findit.models import (  # noqa: E402
     SeededSampler,
     load_local,
 )
-from vlmeval_findit.models.local import shared_prefix, transformer  # noqa: E402
+from vlmeval_findit.models.local import transformer  # noqa: E402
 
 pytestmark = [pytest.mark.host, pytest.mark.slow]
 
@@ -227,12 +227,12 @@ def test_log_probabilities_are_those_of_a_forward_pass(row: str) -> None:
     loaded = ready(row)._loaded
     images = ImageSet(plan_generation(MODELS[row], VARIANT, RunSettings()).bounds)
     encoded = [loaded.encoder.encode(message, images) for message in ASKED]
-    prefix = shared_prefix.prefill(loaded, encoded)
+    prefix = transformer.prefill(loaded, encoded)
     assert prefix is not None
     replies = {
         "single": [transformer.generate(loaded, [item], HOW)[0] for item in encoded],
         "batch": transformer.generate(loaded, encoded, HOW),
-        "prefix": shared_prefix.continue_variants(loaded, prefix, encoded, HOW),
+        "prefix": transformer.continue_variants(loaded, prefix, encoded, HOW),
     }
     without = transformer.generate(loaded, encoded, HOW._replace(logprobs=False))
     for how, actual in replies.items():

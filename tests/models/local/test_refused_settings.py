@@ -35,6 +35,9 @@ REFUSED: Mapping[str, tuple[Mapping[str, Any], str]] = {
     "an unknown switch": ({"template": {"enable_thinking": False}}, "template.enable_thinking"),
     "FindIt's messages": ({"template": {"messages": []}}, "messages is set by FindIt"),
     "FindIt's turn": ({"template": {"add_generation_prompt": False}}, "is set by FindIt"),
+    "an unknown engine": ({"engine": "onnx"}, "unknown engine 'onnx'"),
+    "an engine without GPUs": ({"engine": "numpy", "dtype": "half"}, "takes no dtype half"),
+    "an engine's attention": ({"engine": "numpy", "attention": "sdpa"}, "takes no attention sdpa"),
     "no adapter": ({"merge_adapter": True}, "merge_adapter"),
 }
 TAKEN: Mapping[str, Mapping[str, Any]] = {
@@ -43,6 +46,8 @@ TAKEN: Mapping[str, Mapping[str, Any]] = {
     "eager": {"attention": "eager"},
     "a kernel of the hub": {"attention": "kernels-community/flash-attn"},
     "half": {"dtype": "half"},
+    "NumPy": {"engine": "numpy"},
+    "NumPy's only type": {"engine": "numpy", "dtype": "float32"},
 }
 
 

@@ -1,7 +1,7 @@
 """Turn messages into model inputs: chat template, token ids, pixels, and their sizes.
 
-Every query is encoded alone and then batched (:func:`collate`), so what a model sees does not
-depend on other queries.
+Every query is encoded alone and batched later, so what a model sees does not depend on other
+queries.
 """
 
 from __future__ import annotations
@@ -12,12 +12,10 @@ from functools import cache, cached_property, partial
 from itertools import accumulate
 from typing import Any
 
-import torch
-
 from ...protocol import Message, PartKind, split_system
 from ..model_row import LocalFamily
 from ..reply_tokens import id_ends
-from .logits import grammar_tokenizer
+from .grammar import grammar_tokenizer
 from .model_images import ImageSet
 
 # A processor's outputs per token; the others are per image, patch or tile.
@@ -31,13 +29,17 @@ class Encoded:
     text: str  # after the chat template, one placeholder per image
     ids: tuple[int, ...]  # token ids, one per image feature
     types: tuple[int, ...]  # 1: image feature, 0: text
-    features: Mapping[str, Any]  # tensors of all images, in order along their first dimension
+    features: Mapping[str, Any]  # arrays of all images, in order along their first dimension
     images: tuple[Mapping[str, Any], ...]  # records of sizes
     seed: int | None = None  # of its reply's random numbers, where replies are sampled
 
 
 class MessageEncoder:
-    """A transformers processor with a family's options; ``switches`` override its template's."""
+    """A processor with a family's options; ``switches`` override its template's.
+
+    The processor is of transformers, or has what is asked of one here, and ``arrays``: the kind of
+    its features, as transformers names it.
+    """
 
     def __init__(
         self, processor: Any, family: LocalFamily, switches: Mapping[str, Any] | None = None
@@ -45,6 +47,7 @@ class MessageEncoder:
         self.processor = processor
         self.tokenizer = processor.tokenizer
         self.family = family
+        self._arrays = getattr(processor, "arrays", "pt")
         self._switches = {**family.template, **(switches or {})}
         self._placeholder = str(processor.image_token)
         self._alone = cache(lambda i: self._text([i]))
@@ -84,7 +87,7 @@ class MessageEncoder:
             text=[text],
             images=[[image.pixels for image in shown]] if shown else None,
             images_kwargs=layout.as_arguments(),
-            return_tensors="pt",
+            return_tensors=self._arrays,
         )
         ids = tuple(inputs["input_ids"][0].tolist())
         features = {key: value for key, value in inputs.items() if key not in _TOKEN_KEYS}
@@ -141,33 +144,3 @@ class MessageEncoder:
 
     def _types(self, ids: Sequence[int]) -> tuple[int, ...]:
         return tuple(int(i == self.processor.image_token_id) for i in ids)
-
-
-def collate(batch: Sequence[Encoded], encoder: MessageEncoder, device: Any) -> dict[str, Any]:
-    """Batch queries, padded on the left: tensors of shape (queries, tokens), and all images."""
-    inputs = {
-        "input_ids": _padded([query.ids for query in batch], encoder.pad_id),
-        "attention_mask": _padded([[1] * len(query.ids) for query in batch], 0),
-    }
-    if "mm_token_type_ids" in encoder.processor.model_input_names:
-        inputs["mm_token_type_ids"] = _padded([query.types for query in batch], 0)
-    with_images = [query.features for query in batch if query.images]
-    for key in with_images[0] if with_images else ():
-        inputs[key] = _joined([features[key] for features in with_images])
-    return {key: value.to(device) for key, value in inputs.items()}
-
-
-def _joined(tensors: Sequence[Any]) -> Any:
-    """Concatenate tensors, zero-padding those with fewer tiles or patches."""
-    most = [max(sizes) for sizes in zip(*(tensor.shape[1:] for tensor in tensors), strict=True)]
-    filled = []
-    for tensor in tensors:
-        whole = tensor.new_zeros(len(tensor), *most)
-        whole[tuple(map(slice, tensor.shape))] = tensor
-        filled.append(whole)
-    return torch.cat(filled)
-
-
-def _padded(rows: Sequence[Sequence[int]], fill: int) -> Any:
-    longest = max(map(len, rows))
-    return torch.tensor([[fill] * (longest - len(row)) + list(row) for row in rows])

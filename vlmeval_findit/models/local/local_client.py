@@ -11,7 +11,7 @@ from ..checkpoint_row import row_to_run
 from ..model_client import TimedClient
 from .local_runner import LocalRunner, load_local
 from .refused_settings import refuse_settings
-from .run_plan import run_settings
+from .run_settings import run_settings
 
 log = logging.getLogger(__name__)
 

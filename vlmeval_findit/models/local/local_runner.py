@@ -7,10 +7,12 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import Any
 
 from ...core import error_line, quoted_line
 from ...protocol import (
+    NUMPY,
     CallResult,
     DatasetVariant,
     Message,
@@ -21,10 +23,12 @@ from ...protocol import (
     split_thought,
 )
 from ..adapter import adapter_of, refuse_without_peft
-from ..model_row import ModelRow
+from ..model_row import LocalFamily, ModelRow
 from ..reply_tokens import GeneratedTokens, answer_tokens
 from ..revision import refuse_missing, refuse_unreachable
 from ..weight_files import refuse_unloadable
+from .encoding import Encoded, MessageEncoder
+from .loaded_model import Decoding, Flaw, Generated, LoadedModel
 from .machine import (
     BatchLimit,
     DeviceChoice,
@@ -34,22 +38,19 @@ from .machine import (
     this_machine,
 )
 from .model_images import ImageSet, expected_length
-from .run_plan import GenerationPlan, RunSettings, plan_generation
-
-if TYPE_CHECKING:
-    from .encoding import Encoded
-    from .logits import Flaw
-    from .transformer import Decoding, Generated, Loaded
+from .run_plan import GenerationPlan, plan_generation
+from .run_settings import RunSettings
+from .which_engine import engine_of
 
 log = logging.getLogger(__name__)
 
 
 class LocalRunner:
-    """A transformers model on this machine."""
+    """A model on this machine."""
 
     def __init__(
         self,
-        loaded: Loaded,
+        loaded: LoadedModel,
         row: ModelRow,
         settings: RunSettings,
         checkpoint: str,
@@ -108,13 +109,11 @@ class LocalRunner:
         seeds: Sequence[int] = (),
     ) -> list[CallResult]:
         """Answer messages that share their images with one prefill, or as :meth:`answer_batch`."""
-        from .shared_prefix import continue_variants, prefill
-
         generation = plan_generation(self._row, variant, self._settings, logprobs=logprobs)
         encoded = self._encode_variants(messages, seeds, generation)
         prefix = None
         try:
-            prefix = prefill(self._loaded, encoded) if len(encoded) > 1 else None
+            prefix = self._loaded.prefill(encoded) if len(encoded) > 1 else None
         except Exception as error:
             if not is_out_of_memory(error):
                 raise
@@ -123,7 +122,7 @@ class LocalRunner:
         decoding = self._decoding(generation)
 
         def go_on(batch: Sequence[Encoded]) -> list[CallResult]:
-            new = continue_variants(self._loaded, prefix, batch, decoding)
+            new = self._loaded.continue_variants(prefix, batch, decoding)
             return self._replies(batch, new, generation)
 
         return in_batches(
@@ -158,8 +157,6 @@ class LocalRunner:
     def _answer(
         self, batch: Sequence[tuple[Message, int | None]], generation: GenerationPlan
     ) -> list[CallResult]:
-        from .transformer import generate
-
         images = ImageSet(generation.bounds)
         encoded: dict[int, Encoded] = {}
         answers: dict[int, CallResult] = {}
@@ -173,7 +170,7 @@ class LocalRunner:
             encoded[at] = replace(query, seed=seed)
         if encoded:
             asked = list(encoded.values())
-            new = generate(self._loaded, asked, self._decoding(generation))
+            new = self._loaded.generate(asked, self._decoding(generation))
             answers |= zip(encoded, self._replies(asked, new, generation), strict=True)
         return [answers[at] for at in range(len(batch))]
 
@@ -188,8 +185,6 @@ class LocalRunner:
         return self._whys[flaw]
 
     def _decoding(self, generation: GenerationPlan) -> Decoding:
-        from .transformer import Decoding
-
         temperature = self._settings.temperature or 0.0
         how = (generation.limit, generation.schema, generation.logprobs)
         return Decoding(*how, self._is_cancelled, temperature)
@@ -255,22 +250,40 @@ def _failed(why: str, generation: GenerationPlan) -> CallResult:
 
 def load_local(checkpoint: str, row: ModelRow, settings: RunSettings) -> LocalRunner:
     """Load a checkpoint for this machine; OSError if it does not exist."""
-    from .encoding import MessageEncoder
-    from .transformer import load, load_processor
-
     if row.local is None:
         raise ValueError(f"{row.name} does not run on this machine")
     for refuse in (refuse_missing, refuse_unloadable, refuse_unreachable, refuse_without_peft):
         refuse(checkpoint)
     adapter_of(checkpoint, settings.merge_adapter)  # refuses to merge what is no adapter
+    engine = engine_of(row, checkpoint, settings)
+    encoder = _encoder(row.local, checkpoint, settings, engine)
+    if engine == NUMPY:
+        from .arrays.model import load_arrays
+
+        placement = DeviceChoice("cpu", "float32", "NumPy's")
+        return LocalRunner(load_arrays(checkpoint, encoder), row, settings, checkpoint, placement)
+    from .transformer import load
+
     placement = choose_placement(
         this_machine(), settings.device, settings.dtype, settings.attention
     )
-    processor = load_processor(checkpoint, settings.revision)
-    encoder = MessageEncoder(processor, row.local, settings.template)
     merges = settings.merge_adapter is not False
     loaded = load(checkpoint, encoder, placement, settings.revision, merges=merges)
     return LocalRunner(loaded, row, settings, checkpoint, placement)
+
+
+def _encoder(
+    family: LocalFamily, checkpoint: str, settings: RunSettings, engine: str, **where: Any
+) -> MessageEncoder:
+    """Load the processor of a checkpoint, of the engine's kind."""
+    if engine == NUMPY:
+        from .arrays.processor import ArrayProcessor
+
+        return MessageEncoder(ArrayProcessor(Path(checkpoint)), family, settings.template)
+    from .transformer import load_processor
+
+    processor = load_processor(checkpoint, settings.revision, **where)
+    return MessageEncoder(processor, family, settings.template)
 
 
 class ProcessorMissingError(ValueError):
@@ -284,13 +297,11 @@ def encode_as_shown(
 
     Raises ProcessorMissingError without the processor, OSError for an unreadable image.
     """
-    generation = plan_generation(row, variant, RunSettings())
+    settings = RunSettings()
+    generation = plan_generation(row, variant, settings)
+    engine = engine_of(row, checkpoint, settings)
     try:
-        from .encoding import MessageEncoder
-        from .transformer import load_processor
-
-        processor = load_processor(checkpoint, local_files_only=True)
+        encoder = _encoder(generation.family, checkpoint, settings, engine, local_files_only=True)
     except (ImportError, OSError) as error:
         raise ProcessorMissingError(f"{checkpoint}: {str(error).splitlines()[0]}") from None
-    encoder = MessageEncoder(processor, generation.family)
     return encoder.encode(message, ImageSet(generation.bounds))

@@ -2,39 +2,19 @@
 log-probabilities.
 
 Each takes a step's ``input_ids`` (rows, tokens), which end with the last token, and its logits
-(rows, vocabulary). llguidance needs no torch extension or compile step, and takes any tokenizer of
-``tokenizers`` and any of our schemas.
+(rows, vocabulary).
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping, Sequence
-from enum import Enum
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
-SPACE = r"[ \n\r\t]{1,32}"  # white space in JSON: enough for indentation, but bounded
-
-
-def grammar_tokenizer(tokenizer: Any, vocabulary: int, stops: Sequence[int]) -> Any:
-    """Build llguidance's tokenizer; large vocabularies take seconds.
-
-    ``vocabulary`` is the width of the model's logits, which may exceed the tokenizer's.
-    """
-    from llguidance import hf
-
-    return hf.from_tokenizer(tokenizer, n_vocab=vocabulary, eos_token=list(stops))
-
-
-class Flaw(Enum):
-    """Why logits choose no token."""
-
-    NOT_NUMBERS = "logits are not numbers"
-    ALL_EQUAL = "logits are all equal"
+from .grammar import ReplyGrammar, consume
+from .loaded_model import Flaw
 
 
 class NumberCheck:
@@ -71,51 +51,23 @@ class NumberCheck:
 class SchemaMask:
     """Masks all tokens with which a reply could not fit a schema.
 
-    ``tokenizer`` makes :func:`grammar_tokenizer` for a width of logits; ``prompt`` is the prompt's
-    length in tokens.
+    ``prompt`` is the prompt's length in tokens.
     """
 
-    def __init__(
-        self, schema: Mapping[str, Any], tokenizer: Any, stops: Sequence[int], prompt: int
-    ) -> None:
-        self._schema = schema
-        self._tokenizer = tokenizer
-        self._stops = list(stops)
+    def __init__(self, grammar: ReplyGrammar, prompt: int) -> None:
+        self._grammar = grammar
         self._prompt = prompt
         self._matchers: list[Any] = []
 
     def __call__(self, input_ids: Any, scores: Any) -> Any:
         rows, width = scores.shape
         if not self._matchers:
-            self._matchers = self._begin(rows, width)
+            self._matchers = self._grammar.matchers(rows, width)
         if input_ids.shape[1] > self._prompt:
             for matcher, token in zip(self._matchers, input_ids[:, -1].tolist(), strict=True):
-                # After the end of a reply comes padding.
-                if not matcher.is_stopped():
-                    matcher.consume_token(token)
-        allowed = np.stack([self._allowed(matcher, width) for matcher in self._matchers])
+                consume(matcher, token)
+        allowed = np.stack([self._grammar.allowed(each, width) for each in self._matchers])
         return scores.masked_fill(torch.from_numpy(~allowed).to(scores.device), float("-inf"))
-
-    def _begin(self, rows: int, width: int) -> list[Any]:
-        from llguidance import LLMatcher
-
-        grammar = LLMatcher.grammar_from_json_schema(
-            json.dumps(self._schema), overrides={"whitespace_pattern": SPACE}
-        )
-        tokenizer = self._tokenizer(width)
-        matchers = [LLMatcher(tokenizer, grammar) for _ in range(rows)]
-        if matchers[0].is_error():
-            raise ValueError(f"_constrained: {matchers[0].get_error()}")
-        return matchers
-
-    def _allowed(self, matcher: Any, width: int) -> NDArray[np.bool_]:
-        """Return which tokens may come next; after a complete reply, only stops."""
-        if matcher.is_stopped():
-            ends = np.zeros(width, dtype=np.bool_)
-            ends[self._stops] = True
-            return ends
-        bits = np.frombuffer(matcher.compute_bitmask(), dtype=np.uint8)
-        return np.unpackbits(bits, bitorder="little", count=width).astype(np.bool_)
 
 
 class SeededSampler:

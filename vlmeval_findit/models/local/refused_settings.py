@@ -14,7 +14,9 @@ from ..adapter import adapter_of
 from ..checkpoint_files import chat_template_of
 from ..http.thinking_fields import refuse_other_thinking
 from ..model_row import ANY_QUESTION, ModelRow
-from .run_plan import RunSettings, refuse_outside_processor, stated_bounds
+from .run_plan import refuse_outside_processor, stated_bounds
+from .run_settings import RunSettings
+from .which_engine import refuse_engine
 
 # Types of the weights on this machine; programs of servers have other names
 DTYPES = ("bfloat16", "float16", "float32", "float64", "half", "float")
@@ -59,6 +61,7 @@ def refuse_settings(
     bounds = row.local.bounds(ANY_QUESTION).overridden(stated)
     refuse_outside_processor(bounds, checkpoint, row.local)
     refuse_dtype(settings.dtype, "dtype")
+    refuse_engine(row, checkpoint, settings)
     _refuse_attention(settings.attention, elsewhere=elsewhere)
     _refuse_revision(checkpoint, settings.revision)
     refuse_other_thinking({"template": settings.template}, name, row)

@@ -3,63 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
-from importlib.util import find_spec
-from typing import Any, ClassVar
+from dataclasses import dataclass, replace
+from typing import Any
 
 from ...boxes import Space, SpaceError, stated_space
 from ...core import (
-    Count,
-    Name,
-    Values,
-    YesNo,
-    install_command,
-    no_effect,
     suggestion,
-    validate,
 )
-from ...protocol import Answering, DatasetVariant, Described
+from ...protocol import NUMPY, Answering, DatasetVariant, Described
 from ..adapter import adapter_of, refuse_without_peft
 from ..checkpoint_files import processor_areas
 from ..model_row import SPACE_WITHOUT_BOXES, LocalFamily, ModelRow, space_within
 from ..revision import base_settings, known_revision
-from ..shared_settings import OnThisMachine, Sampling, sampling_of
-from ..token_limits import with_one_limit
 from .layout import Bounds
 from .machine import choose_placement, this_machine
-
-
-@dataclass(frozen=True, slots=True)
-class RunSettings(OnThisMachine, Sampling):
-    """User settings of a run; None: decided by the row, the checkpoint or the machine."""
-
-    called: ClassVar[str] = "setting"
-    revision: Name | None = None
-    space: str | Mapping[str, Any] | None = None  # if not the row's
-    attention: Name | None = None
-    min_pixels: Count | None = None  # this and the next two: of an image (bounds.Bounds)
-    max_pixels: Count | None = None
-    patches: Count | None = None
-    max_new_tokens: Count | None = None
-    merge_adapter: YesNo | None = None  # into its base; None: yes
-    template: Values = field(default_factory=dict)  # chat template switches
-
-
-def run_settings(given: Mapping[str, Any]) -> RunSettings:
-    """Read the settings of a run here, the token limit by any of its names.
-
-    Raises ValueError for an unknown setting, an invalid value, or what replies are not drawn by.
-    """
-    settings = validate(RunSettings, with_one_limit(given))
-    for name in sampling_of(settings):
-        if name not in _DRAWN_BY:
-            why = f"a model on this machine draws replies by {', '.join(_DRAWN_BY)} alone"
-            raise ValueError(no_effect(name, why, "Leave it out, or serve the model: --serve vllm"))
-    return settings
-
-
-# Of :class:`.Sampling`, what :class:`.LocalRunner` heeds
-_DRAWN_BY = ("temperature",)
+from .run_settings import RunSettings
+from .which_engine import engine_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,15 +82,13 @@ def describe_local_run(
 ) -> Described:
     """Describe a checkpoint's run without torch or network; raises as :func:`plan_generation`."""
     generation = plan_generation(row, variant, settings)
-    if generation.schema is not None and find_spec("llguidance") is None:
-        raise ValueError(f"{variant.name} needs llguidance: {install_command('local')}")
     refuse_without_peft(checkpoint)
     refuse_outside_processor(generation.bounds, checkpoint, generation.family)
     set_by_user = {
         "bounds": generation.bounds.as_dict(),
         "max_new_tokens": generation.limit,
         "template": {**generation.family.template, **settings.template},
-        "engine": "transformers",
+        "engine": engine_of(row, checkpoint, settings),
         "dtype": settings.dtype,
         "attention": settings.attention,
         **base_settings(checkpoint, settings.revision, settings.merge_adapter),
@@ -180,10 +137,12 @@ def refuse_outside_processor(bounds: Bounds, checkpoint: str, family: LocalFamil
 
 
 def on_this_machine(answering: Answering, settings: RunSettings) -> Answering:
-    """Add what torch and the hub know, without loading the model."""
+    """Add what torch and the hub know, without loading the model; NumPy needs neither."""
+    assert answering.checkpoint is not None
+    if answering.settings["engine"] == NUMPY:
+        return replace(answering, settings={**answering.settings, "dtype": "float32"})
     from .transformer import checkpoint_revision
 
-    assert answering.checkpoint is not None
     placed = choose_placement(this_machine(), settings.device, settings.dtype, settings.attention)
     known = {"dtype": placed.dtype, "attention": placed.attention}
     adapter = adapter_of(answering.checkpoint)

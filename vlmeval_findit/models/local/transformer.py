@@ -2,95 +2,69 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import copy
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
 
 import torch
 
-from ...core import counted, first_few
+from ...core import first_few
 from ...protocol import PROCESSOR_KEY, CancelledError
 from ..adapter import Adapter, adapter_of
 from ..loading_report import adapters_report, checked_loading, is_zero, report_of
 from ..revision import refuse_unreachable, revision_of
 from ..weight_files import shapes_in
-from .encoding import Encoded, MessageEncoder, collate
-from .logits import Flaw, LogprobRecorder, NumberCheck, SchemaMask, SeededSampler
+from .encoding import Encoded, MessageEncoder
+from .grammar import ReplyGrammar
+from .loaded_model import Decoding, Generated, LoadedModel, common_length, ended
+from .logits import LogprobRecorder, NumberCheck, SchemaMask, SeededSampler
 from .machine import DeviceChoice
 
 
-class Loaded(NamedTuple):
-    """A model with its processor; ``record`` has the revisions of both, and an adapter's base."""
+@dataclass(frozen=True, eq=False)
+class Loaded(LoadedModel):
+    """A model of transformers."""
 
     model: Any
     encoder: MessageEncoder
     record: Mapping[str, str]
 
-    def refuse_unknown_tokens(self, query: Encoded) -> None:
-        """Raise ValueError for a query with tokens that the model has no embedding of."""
-        known = len(self.model.get_input_embeddings().weight)  # An adapter may be around it
-        # Places of image features may have any id: they get no embedding.
-        of_text = (i for i, kind in zip(query.ids, query.types, strict=True) if not kind)
-        largest = max(of_text, default=0)
-        if largest >= known:
-            raise ValueError(
-                f"token {self.encoder.tokenizer.convert_ids_to_tokens(largest)!r} has the id "
-                f"{largest:,}, and the model has embeddings of {known:,} tokens: the tokenizer is "
-                "that of another checkpoint. Copy the tokenizer that was saved with the weights"
-            )
+    @property
+    def known_tokens(self) -> int:
+        return len(self.model.get_input_embeddings().weight)  # An adapter may be around it
 
-    def why(self, flaw: Flaw) -> str:
-        """Say why logits choose no token, and what to try."""
-        return self._all_equal() if flaw is Flaw.ALL_EQUAL else self._not_numbers()
+    @property
+    def end_tokens(self) -> int | Sequence[int] | None:
+        tokens: int | Sequence[int] | None = self.model.generation_config.eos_token_id
+        return tokens
 
-    def _all_equal(self) -> str:
+    @property
+    def dtype(self) -> str:
+        return str(self.model.dtype).removeprefix("torch.")
+
+    def zero_weights(self) -> list[str]:
         weights = self.model.named_parameters()
-        zero = [name for name, values in weights if name.endswith("weight") and is_zero(values)]
-        if not zero:
-            return (
-                "logits are all equal, although no weight is zero: the checkpoint is broken, or "
-                "its config.json is another's. Run an earlier checkpoint"
-            )
-        verb = "is" if len(zero) == 1 else "are"
-        return (
-            f"logits are all equal: {counted(len(zero), 'weight')} of the checkpoint {verb} zero "
-            f"({first_few(zero)}), as if never written. Copy or save it again, or run an earlier "
-            "checkpoint"
-        )
+        return [name for name, values in weights if name.endswith("weight") and is_zero(values)]
 
-    def _not_numbers(self) -> str:
-        dtype = str(self.model.dtype).removeprefix("torch.")
+    def spoilt_weights(self) -> list[str]:
         weights = self.model.named_parameters()
-        spoilt = [name for name, values in weights if _is_spoilt(values)]
-        if spoilt:
-            count = counted(len(spoilt), "weight")
-            verb = "holds" if len(spoilt) == 1 else "hold"
-            return (
-                f"logits are not numbers: {count} of the checkpoint {verb} NaN or infinity "
-                f"({first_few(spoilt)}), as after a training that diverged. Run an earlier "
-                "checkpoint"
-            )
-        wider = {"float16": "bfloat16 or float32", "bfloat16": "float32"}.get(dtype)
-        if wider is not None:
-            return f"logits are not numbers: try --dtype {wider}"
-        return (
-            f"logits are not numbers in {dtype}, although all weights are: the checkpoint is "
-            "broken, or its config.json is another's. Run an earlier checkpoint"
-        )
+        return [name for name, values in weights if _is_spoilt(values)]
+
+    def generate(self, batch: Sequence[Encoded], decoding: Decoding) -> list[Generated]:
+        return generate(self, batch, decoding)
+
+    def prefill(self, variants: Sequence[Encoded]) -> Any:
+        return prefill(self, variants)
+
+    def continue_variants(
+        self, prefix: Any, variants: Sequence[Encoded], decoding: Decoding
+    ) -> list[Generated]:
+        return continue_variants(self, prefix, variants, decoding)
 
     def inputs(self, batch: Sequence[Encoded]) -> dict[str, Any]:
         return collate(batch, self.encoder, self.model.device)
-
-    @property
-    def stops(self) -> list[int]:
-        """End tokens of the checkpoint, its tokenizer and its family."""
-        says = self.model.generation_config.eos_token_id
-        tokenizer = self.encoder.tokenizer
-        vocabulary = tokenizer.get_vocab()
-        named = map(vocabulary.get, self.encoder.family.stops)
-        of_checkpoint = [says] if isinstance(says, int) else says or []
-        every = {*of_checkpoint, tokenizer.eos_token_id, *named}
-        return sorted(token for token in every if token is not None)
 
 
 def _is_spoilt(values: Any) -> bool:
@@ -234,28 +208,6 @@ def checkpoint_revision(
     return revision_of(checkpoint, next(filter(None, paths), None))
 
 
-class Decoding(NamedTuple):
-    """How replies are decoded."""
-
-    limit: int  # most new tokens
-    schema: Mapping[str, Any] | None = None  # JSON schema to enforce
-    logprobs: bool = False  # record log-probabilities
-    is_cancelled: Callable[[], bool] = lambda: False  # asked after every token
-    temperature: float = 0.0  # of sampling from the whole distribution; 0: greedy
-
-
-class Generated(NamedTuple):
-    """The new tokens of one reply, without its end token.
-
-    ``logprobs`` are natural logarithms, the end token's last; None if not requested.
-    """
-
-    ids: tuple[int, ...]
-    finish_reason: str
-    logprobs: tuple[float, ...] | None = None
-    flaw: Flaw | None = None  # Its logits choose no token, so that this is no reply
-
-
 def generate(loaded: Loaded, batch: Sequence[Encoded], decoding: Decoding) -> list[Generated]:
     """Answer a batch."""
     return continue_rows(loaded, loaded.inputs(batch), decoding, [query.seed for query in batch])
@@ -279,7 +231,7 @@ def continue_rows(
     if decoding.schema is not None:
         known = partial(loaded.encoder.grammar_tokenizer, stops=tuple(stops))
         # After the recorder of the model's distribution.
-        processors.append(SchemaMask(decoding.schema, known, stops, prompt))
+        processors.append(SchemaMask(ReplyGrammar(decoding.schema, known, stops), prompt))
     if decoding.temperature:
         processors.append(SeededSampler(decoding.temperature, seeds))
     cancelled = False
@@ -305,13 +257,108 @@ def continue_rows(
     logprobs = recorder.logprobs_of(new) if decoding.logprobs else [None] * len(new)
     replies = []
     for at, (row, values) in enumerate(zip(new.tolist(), logprobs, strict=True)):
-        reply = _ended(row, stops, values)
+        reply = ended(row, stops, values)
         replies.append(reply._replace(flaw=numbers.flaw(at, len(reply.ids) + 1)))
     return replies
 
 
-def _ended(row: Sequence[int], stops: Sequence[int], logprobs: Sequence[float] | None) -> Generated:
-    """Cut a row of new tokens at its first end token."""
-    end = next((at for at, token in enumerate(row) if token in stops), len(row))
-    values = None if logprobs is None else tuple(logprobs[: end + 1])
-    return Generated(tuple(row[:end]), "stop" if end < len(row) else "length", values)
+class Prefix(NamedTuple):
+    """A prefilled beginning.
+
+    ``rope_deltas`` is the state of multimodal rotary positions in the model itself (None: none);
+    without it, a continuation would silently have wrong positions.
+    """
+
+    ids: tuple[int, ...]
+    cache: Any
+    rope_deltas: Any
+
+
+def prefill(loaded: Loaded, variants: Sequence[Encoded]) -> Prefix | None:
+    """Encode images and first tokens that all variants begin with; None if images come later.
+
+    The variants continue as one batch with a repeated cache or, if the cache does not allow padding
+    (sliding windows, linear attention), one by one from copies.
+    """
+    first = variants[0]
+    length = common_length(variants)
+    if not length:
+        return None
+    tokens = {"input_ids", "attention_mask", "mm_token_type_ids"}
+    inputs = loaded.inputs([first])
+    cut = {k: v[:, :length] if k in tokens else v for k, v in inputs.items()}
+    inner: Any = getattr(loaded.model, "model", None)
+    if hasattr(inner, "rope_deltas"):
+        inner.rope_deltas = None
+    with torch.inference_mode():
+        state = loaded.model(**cut, use_cache=True, logits_to_keep=1).cache
+    return Prefix(first.ids[:length], state, copy.deepcopy(getattr(inner, "rope_deltas", None)))
+
+
+def continue_variants(
+    loaded: Loaded, prefix: Prefix, variants: Sequence[Encoded], decoding: Decoding
+) -> list[Generated]:
+    """Answer variants; the prefix is not changed."""
+    from transformers.cache_utils import DynamicLayer
+
+    # A sliding window would count the padding, a recurrent state absorb it.
+    if all(type(layer) is DynamicLayer for layer in prefix.cache.layers):
+        return _as_one_batch(loaded, prefix, variants, decoding)
+    return [_as_one_batch(loaded, prefix, [query], decoding)[0] for query in variants]
+
+
+def _as_one_batch(
+    loaded: Loaded, prefix: Prefix, variants: Sequence[Encoded], decoding: Decoding
+) -> list[Generated]:
+    with torch.inference_mode():
+        state = copy.deepcopy(prefix.cache)
+        if len(variants) > 1:
+            state.batch_repeat_interleave(len(variants))
+        if prefix.rope_deltas is not None:
+            loaded.model.model.rope_deltas = prefix.rope_deltas.expand(len(variants), -1).clone()
+    length = len(prefix.ids)
+    pad = loaded.encoder.pad_id
+    longest = max(len(query.ids) for query in variants)
+    rows = []
+    seen = []
+    for query in variants:
+        gap = longest - len(query.ids)
+        rows.append([*prefix.ids, *[pad] * gap, *query.ids[length:]])
+        seen.append([1] * length + [0] * gap + [1] * (len(query.ids) - length))
+    device = loaded.model.device
+    inputs = {
+        "input_ids": torch.tensor(rows, device=device),
+        "attention_mask": torch.tensor(seen, device=device),
+        "cache": state,
+    }
+    return continue_rows(loaded, inputs, decoding, [query.seed for query in variants])
+
+
+def collate(batch: Sequence[Encoded], encoder: MessageEncoder, device: Any) -> dict[str, Any]:
+    """Batch queries, padded on the left: tensors of shape (queries, tokens), and all images."""
+    inputs = {
+        "input_ids": _padded([query.ids for query in batch], encoder.pad_id),
+        "attention_mask": _padded([[1] * len(query.ids) for query in batch], 0),
+    }
+    if "mm_token_type_ids" in encoder.processor.model_input_names:
+        inputs["mm_token_type_ids"] = _padded([query.types for query in batch], 0)
+    with_images = [query.features for query in batch if query.images]
+    for key in with_images[0] if with_images else ():
+        inputs[key] = _joined([features[key] for features in with_images])
+    return {key: value.to(device) for key, value in inputs.items()}
+
+
+def _joined(tensors: Sequence[Any]) -> Any:
+    """Concatenate tensors, zero-padding those with fewer tiles or patches."""
+    most = [max(sizes) for sizes in zip(*(tensor.shape[1:] for tensor in tensors), strict=True)]
+    filled = []
+    for tensor in tensors:
+        whole = tensor.new_zeros(len(tensor), *most)
+        whole[tuple(map(slice, tensor.shape))] = tensor
+        filled.append(whole)
+    return torch.cat(filled)
+
+
+def _padded(rows: Sequence[Sequence[int]], fill: int) -> Any:
+    longest = max(map(len, rows))
+    return torch.tensor([[fill] * (longest - len(row)) + list(row) for row in rows])

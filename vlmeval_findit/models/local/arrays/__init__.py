@@ -1,0 +1,1 @@
+"""The small models that ship, computed by NumPy: no torch, no transformers."""
