@@ -25,7 +25,8 @@ from .reader_options import ReaderOptions
 from .upright_boxes import ROTATED, around_ellipse, around_points
 
 _OF_FILES = frozenset(("version", "imageData", "lineColor", "fillColor", "flags", "text"))
-_OF_SHAPES = frozenset(("description", "line_color", "fill_color"))
+_OF_SHAPES = frozenset(("line_color", "fill_color"))
+_EMPTY = (None, "")  # What newer versions write of a key that a shape does not have
 # Shapes that have a box; others are points and lines
 _BOXED = ("rectangle", "polygon", "circle", "mask", "rotation", "oriented_rectangle")
 
@@ -131,6 +132,9 @@ def _image_names(written: str, path: Path, images: Path) -> list[str]:
 def _flags(shape: Node) -> dict[str, object]:
     """Return the flags of a shape; of its own ``flags`` only those that are set are noted."""
     read = {"label", "points", "shape_type", "group_id"}
+    for name in ("description", "mask"):
+        if shape.keys.get(name) in _EMPTY:
+            read.add(name)
     set_by_user = shape.at("flags")
     if isinstance(set_by_user.value, dict):
         set_by_user.value = {name: value for name, value in set_by_user.value.items() if value}
