@@ -81,7 +81,7 @@ MEANINGS = (
     _meaning("device", "device-map cuda gpu-id gpu-ids"),
     _meaning("gpus", "num-gpus n-gpus ngpus gpu gpus-per-node nproc-per-node"),
     _meaning("tensor-parallel", "tp tensor-parallel-size tp-size"),
-    _meaning("serve", "server-program use-vllm backend launch inference-backend"),
+    _meaning("serve", "server-program backend launch inference-backend"),
     _meaning("serve-args", "vllm-args server-args engine-args extra-server-args"),
     _meaning("max-usd", "budget cost-limit max-cost max-budget spending-limit max-price usd"),
     _meaning("prices", "price cost costs pricing"),
