@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
-from ..core import write_text_once
+from ..core import read_text, write_text_once
 from ..storage import SWEEP_JOURNAL
 from .batch_backend import BatchLedger
 from .calls import Cell
@@ -31,7 +31,7 @@ def _journals_of(folder: Path) -> Iterator[Path]:
     yield (folder / SWEEP_JOURNAL).absolute()
     noted = folder / _ELSEWHERE
     if noted.is_file():
-        yield from map(Path, noted.read_text(encoding="utf-8").splitlines())
+        yield from map(Path, read_text(noted).splitlines())
 
 
 @dataclass(frozen=True, slots=True)
