@@ -79,7 +79,7 @@ def test_a_checkpoint_is_like_a_row(name: str, checkpoint: str, tmp_path, monkey
     monkeypatch.setattr(own_models, "load_local_client", lambda **given: opened.append(given))
     stated: Any = {"like": "Qwen3-VL", "dtype": "float32", "batch_size": 2}
     assert repr(findit.open_model(name, **stated)) == f"Model({name!r})"
-    assert opened == [{"model_path": checkpoint, **stated}]
+    assert opened == [{"model_path": checkpoint, "engine": "transformers", **stated}]
 
 
 @pytest.mark.parametrize(

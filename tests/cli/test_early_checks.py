@@ -238,6 +238,7 @@ def test_mistakes_are_refused_without_importing_vlmevalkit(line: str, ran: Path)
 
 FOR_ALL = {
     "data",
+    "help_all",
     "model",
     "work_dir",
     "mode",

@@ -177,8 +177,8 @@ TYPED: dict[str, dict[str, list[str]]] = {
 }  # fmt: skip
 """Command -> what is typed without a flag -> the flags that change what comes of it."""
 
-SHARED = {"--plugin", "--verbose", "--quiet"}
-"""Options of every command: the same objects, which act before it does."""
+SHARED = {"--plugin", "--verbose", "--quiet", "--help-all"}
+"""Options of every command that has them: they act before it does."""
 
 ASKING = ("search", "sweep", "probe", "reproduce")
 """They have the options of ``run`` that say which model is asked, and how: the same objects."""

@@ -99,7 +99,7 @@ COMMANDS: dict[str, tuple[int, ...]] = {
     "errors runs": (0,),
     "errors runs --by size": (0,),
     "compare runs/a runs/b": (0,),
-    "score runs": (0,),
+    "score runs": (0, 1),
     "audit runs": (0, EXIT_REFUSED),
     "audit runs --top 5 --review page.html --json list.json": (0, EXIT_REFUSED),
     "samples runs": (EXIT_REFUSED,),

@@ -274,7 +274,7 @@ def test_the_record_of_a_failed_call_names_no_path(world: World, out: Path, suff
     ]
     path.unlink()
     write_rows(path := path.with_suffix(suffix), lambda: rows)
-    assert main(["score", str(path)]) == 0
+    assert main(["score", str(path)]) == 1, "no row has a reply"
     assert export(world, out) == 0
     for name, data in published(out):
         assert b"Jane" not in data, name

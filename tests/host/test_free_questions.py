@@ -297,8 +297,8 @@ def test_the_engine_asks_a_name_that_it_deploys(
     with ChatServer(lambda *_: completion("A")) as server:
         name = "Deployed-free"
         entry = ModelEntry(name, base_url=server.url, like="Qwen3-VL")
-        preflight.add_model(deployment_of(entry))
-        assert asked_by_name(name, tmp_path) == (name, ["A"])
+        with preflight.models_of_command([deployment_of(entry)]):
+            assert asked_by_name(name, tmp_path) == (name, ["A"])
 
 
 def test_a_local_model_gets_its_own_arguments_only(

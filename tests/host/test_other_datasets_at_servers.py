@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from io import BytesIO
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 from chat_server import ChatServer, completion
@@ -45,13 +45,28 @@ def folder(demo_data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     table.write_text(f"index\tquestion\tA\tB\tanswer\timage\n{row}\n")
 
 
-def started(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
-    """Return the arguments that VLMEvalKit's runner is started with; it is not started."""
+class Started(NamedTuple):
+    """What VLMEvalKit's runner is started with: the model that it would ask, and its table."""
+
+    words: list[str]
+    model: Any
+    makers: dict[str, Any]
+
+
+def started(monkeypatch: pytest.MonkeyPatch, model: str = "Qwen3-VL-8B") -> list[Started]:
+    """Return what VLMEvalKit's runner is started with; it is not started."""
+    from vlmeval.config import supported_VLM
+
     from vlmeval_findit import host as host_room
 
-    lines: list[list[str]] = []
-    monkeypatch.setattr(host_room, "run_host", lambda runner, words, work: lines.append(words))
-    return lines
+    starts: list[Started] = []
+    named = {"model": model, "model_name": model, "dataset": SimpleNamespace(dump_image=None)}
+
+    def run_host(runner: Any, words: list[str], work_dir: Path) -> None:
+        starts.append(Started(words, host_room.model_for_others(named), dict(supported_VLM)))
+
+    monkeypatch.setattr(host_room, "run_host", run_host)
+    return starts
 
 
 def typed(datasets: list[str], *more: str) -> list[str]:
@@ -63,16 +78,13 @@ def typed(datasets: list[str], *more: str) -> list[str]:
 def test_the_entry_answers_all_datasets(
     datasets: str, twice: int, server: ChatServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from vlmeval_findit.host import model_for_others
-
-    lines = started(monkeypatch)
+    starts = started(monkeypatch)
     more = ["--temperature", "0.5", "--header", "x-team: a", "--extra-body", '{"top_k": 3}']
     for _ in range(twice):
         main(typed(KINDS[datasets], "--base-url", server.url, *more))
-    assert len(lines) == twice
-    assert not {"--base-url", "--temperature", "--extra-body"} & {*lines[-1]}
-    given = {"model": "Qwen3-VL-8B", "model_name": "Qwen3-VL-8B", "dataset": SimpleNamespace()}
-    model: Any = model_for_others(given)
+    assert len(starts) == twice
+    words, model, _ = starts[-1]
+    assert not {"--base-url", "--temperature", "--extra-body"} & {*words}
     assert model.generate([{"type": "text", "value": "Which colour?"}], dataset=THEIRS) == "A"
     (asked,) = server.asked
     body = {name: value for name, value in asked.body.items() if name != "messages"}
@@ -83,17 +95,38 @@ def test_the_entry_answers_all_datasets(
 def test_another_model_that_answers_is_told_once(
     server: ChatServer, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    from vlmeval_findit.host import api, model_for_others
+    from vlmeval_findit.host import api
 
     told: list[str] = []
     monkeypatch.setattr(api.log, "warning", lambda text, *words: told.append(text % words))
-    started(monkeypatch)
+    starts = started(monkeypatch)
     main(typed([THEIRS], "--base-url", server.url))
-    given = {"model": "Qwen3-VL-8B", "model_name": "Qwen3-VL-8B", "dataset": SimpleNamespace()}
-    model: Any = model_for_others(given)
+    model = starts[0].model
     for _ in range(2):
         model.generate("hello", dataset=THEIRS)
     assert told == ["Qwen3-VL-8B: answered by gpt-4o-mini; asked was m"]
+
+
+@pytest.mark.parametrize(
+    ("model", "more"),
+    [("Qwen3-VL-8B", ["--base-url", "URL"]), ("FindIt-Nano", ["--temperature", "0.5"])],
+)
+def test_nothing_of_a_command_is_left_for_the_next(
+    model: str, more: list[str], server: ChatServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from vlmeval.config import supported_VLM
+
+    from vlmeval_findit import host as host_room
+
+    starts = started(monkeypatch, model)
+    before = dict(supported_VLM)
+    words = [server.url if word == "URL" else word for word in more]
+    main(["run", "--data", THEIRS, "--model", model, "--mode", "infer", *words])
+    (start,) = starts
+    assert (start.model, start.makers) != (model, before), "made as the command says"
+    assert supported_VLM == before
+    named = {"model": model, "model_name": model, "dataset": SimpleNamespace(dump_image=None)}
+    assert host_room.model_for_others(named) == model, "made as VLMEvalKit makes it"
 
 
 # Flags, and words of the refusal: of VLMEvalKit's data alone, and beside FindIt's (None: taken)

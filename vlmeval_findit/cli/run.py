@@ -165,27 +165,24 @@ def _run(run: RunLine, runner: Runner, deployments: Sequence[Deployment], budget
         ) from None
     register()
     options = run.options
-    for entry in run.entries if not deployments else ():
-        preflight.add_model(InVLMEvalKit(entry))
-    for deployment in deployments:
-        preflight.add_model(deployment)
     models = [entry.name for entry in run.entries]
     datasets = [name for name in run.data if name not in run.others]
-    if not any(word.partition("=")[0] == "--data-config" for word in run.rest):
-        preflight.check_datasets(run.others, models)
     settings = json.dumps(run.settings) if run.settings else None
-    preflight.preflight(models, datasets, run.mode, run.work_dir, settings, run.limit)
-    if run.mode != "eval":
-        preflight.refuse_answers_of_others(models, run.others, run.work_dir)
-    if is_verbose():
-        print_note(f"VLMEvalKit: {runner.what}")
     arguments = _host_arguments(run)
     if is_verbose() and "--verbose" in flag_names(host_flags(runner.path)):
         arguments.append("--verbose")
-    try:
-        run_host(runner, arguments, run.work_dir)
-    finally:
-        end_servers()
+    with preflight.models_of_command(deployments or map(InVLMEvalKit, run.entries)):
+        if not any(word.partition("=")[0] == "--data-config" for word in run.rest):
+            preflight.check_datasets(run.others, models)
+        preflight.preflight(models, datasets, run.mode, run.work_dir, settings, run.limit)
+        if run.mode != "eval":
+            preflight.refuse_answers_of_others(models, run.others, run.work_dir)
+        if is_verbose():
+            print_note(f"VLMEvalKit: {runner.what}")
+        try:
+            run_host(runner, arguments, run.work_dir)
+        finally:
+            end_servers()
     if options.temperature:
         print_note(f"FindIt: replies sampled at temperature {options.temperature:g}")
     expected = [(model, name) for model in models for name in run.data]

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from vlmeval.config import supported_VLM
 from vlmeval.dataset import DATASET_CLASSES, SUPPORTED_DATASETS
@@ -85,8 +87,31 @@ def _asks_otherwise(name: str) -> bool:
     return is_video or of_class
 
 
-def add_model(deployment: Deployment) -> None:
-    """Make a model of a command line known: what VLMEvalKit makes, by VLMEvalKit's class."""
+@contextmanager
+def models_of_command(deployments: Iterable[Deployment]) -> Iterator[None]:
+    """Make the models of a command line known to VLMEvalKit, until the command ends.
+
+    Another command of the same process, as in a notebook, may give a name to another model.
+    """
+    asked_before = dict(ASKED)
+    known_before = dict(supported_VLM)
+    try:
+        for deployment in deployments:
+            _add_model(deployment)
+        yield
+    finally:
+        _restore(ASKED, asked_before)
+        _restore(supported_VLM, known_before)
+
+
+def _restore(table: dict[str, Any], before: Mapping[str, Any]) -> None:
+    """Make a table that others hold what it was before."""
+    table.clear()
+    table.update(before)
+
+
+def _add_model(deployment: Deployment) -> None:
+    """Make a model known: what VLMEvalKit makes, by VLMEvalKit's class."""
     name = deployment.name
     if not isinstance(deployment, InProcess):
         ASKED[name] = deployment
