@@ -21,6 +21,10 @@ HEAD = (
     "same = lambda n: tuple(n)\n"
 )
 FAMILY = "LocalFamily({{'{0}': 'a/b'}}, {1})"
+PROVIDER = (
+    "from vlmeval_findit.models import Provider\n"
+    "PROVIDERS = Provider('mine', print, 'http://localhost/v9', own_fields={0})"
+)
 
 BROKEN = {
     "no python": ("MODELS = (", None, "SyntaxError"),
@@ -70,6 +74,10 @@ BROKEN = {
         "representations", "fields are 1 for 4 numbers",
     ),
     "no benchmark": ("PREFIX = 'Mine_'", "benchmarks", "has no attribute 'BENCHMARK'"),
+    "one own field": (
+        PROVIDER.format("'max_token'"), "providers", "own_fields are 'max_token', and should be",
+    ),
+    "numbers as own fields": (PROVIDER.format("(1,)"), "providers", "own_fields are (1,), and"),
     "a prefix": ("PREFIX = 'Mine'\nBENCHMARK = 3", "benchmarks", "'_' at its end"),
 }  # fmt: skip
 

@@ -118,7 +118,8 @@ def _overridden(
     for place in ("settings", "resources"):
         for name, value in options.going_to(place).items():
             yield from _setting(flag_name(name), entry, name, value, place)
-    for key, value in extra_fields(options.extra_body).items():
+    provider = options.provider or entry.provider
+    for key, value in extra_fields(options.extra_body, provider).items():
         if value is None:  # another value contradicts, and is refused
             yield from _setting("--extra-body", entry, key, value)
     if judged.get("space"):

@@ -9,7 +9,6 @@ and colours with too few questions are left out.
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,7 +17,7 @@ from statistics import fmean
 from typing import Any, NamedTuple
 
 from .. import __version__
-from ..benchmarks.vpbench import STAGE_2, MarkChoice, VPBenchVariant
+from ..benchmarks.vpbench import STAGE_2, MarkChoice, VPBenchVariant, mark_colours
 from ..marks import COLOURS, Shape
 from ..scoring import Run
 from .columns import Column, plain_value_column, table_of
@@ -164,19 +163,18 @@ def find_best_marks(runs: Iterable[Run], at_least: int = AT_LEAST) -> BestMarks:
 
 
 def _is_stage_1(run: Run) -> bool:
-    """Return whether a run is over stage 1, not in the original layout."""
+    """Return whether a run is over stage 1, as we ask it: not as the authors, nor without hints."""
     variant = run.variant
-    return isinstance(variant, VPBenchVariant) and not variant.original and variant.table != STAGE_2
-
-
-_COLOURS = re.compile(rf"\b({'|'.join(COLOURS)})\b", re.IGNORECASE)
+    if not isinstance(variant, VPBenchVariant) or variant.table == STAGE_2:
+        return False
+    return not variant.original and not variant.plain
 
 
 def _accuracies(runs: Sequence[Run], at_least: int) -> dict[str, MarkAccuracy]:
     asked = Counter[str]()
     right = Counter[str]()
     for row in (row for run in runs for row in run.rows if row.slices.get("mark") != "absent"):
-        colours = {name.lower() for name in _COLOURS.findall(row.slices.get("property", ""))}
+        colours = set(COLOURS) & set(mark_colours([row.slices.get("property", "")]))
         for mark in (row.slices.get("shape", ""), *(colours if len(colours) == 1 else ())):
             asked[mark] += int(row.sums.get("asked", 0))
             right[mark] += int(row.sums.get("right", 0))

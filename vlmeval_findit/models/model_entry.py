@@ -196,7 +196,7 @@ class ModelOptions(StatedOptions):
             stated_space(self.space_value)
         if not self.serve:
             refuse_dtype(self.dtype, "--dtype")
-        extra = extra_fields(self.extra_body)
+        extra = extra_fields(self.extra_body, provider)
         if self.temperature is not None and "temperature" in extra:
             raise ValueError(
                 f'--temperature {self.temperature:g} and "temperature": null in --extra-body '

@@ -132,11 +132,13 @@ def test_runs_that_cannot_be_compared_are_set_apart(marks: World) -> None:
     older = marks.run("Seer", "VPBench_Mine", saying("A"), folder="0")
     newer = marks.run("Seer", "VPBench_Mine", saying("B"), folder="1")
     original = marks.run("Seer", "VPBench_Stage1_original", saying("A"))
-    result = find_best_marks([older, newer, original], 1)
+    plain = marks.run("Seer", "VPBench_Stage1_plain", saying("A"))
+    result = find_best_marks([older, newer, original, plain], 1)
     assert [len(each.runs) for each in result.models] == [1]
     assert len(result.excluded) == 1
-    with pytest.raises(ValueError, match="none of the runs is of stage 1"):
-        find_best_marks([original], 1)
+    for other in (original, plain):
+        with pytest.raises(ValueError, match="none of the runs is of stage 1"):
+            find_best_marks([other], 1)
 
 
 def test_the_command_prints_what_it_wrote_and_repeats_itself(

@@ -95,6 +95,9 @@ def test_messages_and_what_the_original_layout_does_differently() -> None:
         "C. a dog",
         "D. ",
     ]
+    assert text_of(QUERY, "VPBench_Stage1_plain") == (
+        text_of(QUERY, "VPBench_Stage1").removeprefix("The mark is red.\n")
+    )
     lost = replace(QUERY, hint_column=HintColumn.CONTEXT)
     assert text_of(lost, "VPBench_Stage1_original").startswith("What is it?")
 
@@ -113,8 +116,47 @@ def test_both_readings_are_in_every_row() -> None:
     assert (row.sums["right"], row.sums["right_as_published"]) == (1, 0)
     assert row.slices == {
         **{"shape": "box + oval", "amount": "1", "kind": "reference", "property": "red"},
+        **{"colour": "red", "shape x colour": "box + oval, red"},
+        "shape x property": "box + oval, red",
         "mark": "present",
     }
+
+
+@pytest.mark.parametrize(
+    ("properties", "colour", "width", "style"),
+    [
+        (("red", "tight", "width 6"), "red", "6", "tight"),
+        (("color: Red",), "red", None, None),
+        (("contrast", "digit round", "line width: 4"), "contrast", "4", "digit + round"),
+        (("BLUE", "3 px", "filled"), "blue", "3", "filled"),
+        (("red", "blue", "thickness=2"), "blue + red", "2", None),
+        (("tired", "wide", "12"), None, None, None),
+        ((), None, None, None),
+    ],
+)
+def test_colour_width_and_style_are_slices(
+    properties: tuple[str, ...], colour: str | None, width: str | None, style: str | None
+) -> None:
+    slices = row_of("C", replace(QUERY, shapes=("oval",), properties=properties)).slices
+    assert [slices.get(name) for name in ("colour", "width", "style")] == [colour, width, style]
+    assert slices.get("shape x colour") == (f"oval, {colour}" if colour else None)
+    whole = " + ".join(sorted(properties))
+    assert slices.get("shape x property") == (f"oval, {whole}" if properties else None)
+
+
+@pytest.mark.parametrize("table", ["VPBench_Stage1", "VPBench_Scenes", "VPBench_Scenes_mini"])
+def test_each_table_is_asked_without_its_hint(table: str) -> None:
+    variant = parse(f"{table}_plain")
+    assert (variant.table, variant.plain) == (table, True)
+    assert variant.board_dataset != parse(table).board_dataset
+    assert not parse(table).plain
+
+
+def test_the_authors_figure_without_descriptions_is_shown() -> None:
+    rows = [row for row in BENCHMARK.published() if row.dataset == "Stage1_plain"]
+    assert [(row.model, row.values) for row in rows] == [
+        ("InternVL3-78B", {AS_PUBLISHED.name: 81.3})
+    ]
 
 
 @pytest.mark.parametrize(
@@ -186,7 +228,7 @@ def test_a_drawing_shows_options_truth_and_both_readings() -> None:
 
 def test_a_run_is_scored_and_baselines_see_the_message_alone(lmu: Path) -> None:
     prepare_stage1(write_tsv(lmu / "stage.tsv"), lmu)
-    for name in ("VPBench_Stage1", "VPBench_Stage1_original"):
+    for name in ("VPBench_Stage1", "VPBench_Stage1_original", "VPBench_Stage1_plain"):
         dataset = load_dataset(name)
         for query in dataset.queries.values():
             asked = message(query, dataset.variant)

@@ -3,10 +3,21 @@
 from __future__ import annotations
 
 import json
+from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
-from vlmeval_findit.models import KNOWN_FIELDS, chat_model, extra_fields, meant_fields
+from vlmeval_findit.models import (
+    KNOWN_FIELDS,
+    ModelEntry,
+    ModelOptions,
+    Provider,
+    chat_model,
+    extra_fields,
+    meant_fields,
+)
+from vlmeval_findit.models.http.providers import provider_table
 
 GOOGLES = "generationConfig.thinkingConfig"
 MISSPELT = [
@@ -72,3 +83,49 @@ def test_no_known_field_is_taken_for_another(place: str) -> None:
     for name in KNOWN_FIELDS[place]:
         whole = f"{place}.{name}" if place else name
         assert list(meant_fields(fields(whole))) == []
+
+
+# --- a provider's own -----------------------------------------------------------------------------
+
+OWN = ("max_token", "samples", "reasoning.efort", "mine.temprature")
+OWN_FIELDS: dict[str, Any] = {
+    "max_token": 9,
+    "samples": 4,
+    "reasoning": {"efort": "low"},
+    "mine": {"temprature": 1},
+}
+
+
+@pytest.fixture
+def mine(monkeypatch: pytest.MonkeyPatch) -> str:
+    row = Provider("mine", Mock(), "http://localhost/v9", own_fields=OWN)
+    monkeypatch.setattr(provider_table, "PROVIDERS", {**provider_table.PROVIDERS, "mine": row})
+    return row.name
+
+
+def test_a_provider_s_own_fields_are_sent(mine: str) -> None:
+    flags = ModelOptions(provider=mine, extra_body=json.dumps(OWN_FIELDS), space="grid1000")
+    for entry in (
+        flags.entry("m=there"),
+        flags.applied(ModelEntry("m", served="there")),
+        ModelEntry("m", served="there", provider=mine, space="grid1000", settings=OWN_FIELDS),
+    ):
+        model = chat_model("m", entry.provider, "there", entry.space, entry.settings)
+        assert OWN_FIELDS.items() <= model.fields.items()
+
+
+@pytest.mark.parametrize("provider", [None, "openai"])
+@pytest.mark.parametrize("name", OWN[:3])
+def test_they_are_its_own_alone(name: str, provider: str | None, mine: str) -> None:
+    first = name.partition(".")[0]
+    typed = {first: OWN_FIELDS[first]}
+    with pytest.raises(ValueError, match=r"did you mean|no field of a request"):
+        chat_model("m", provider, "there", "grid1000", typed)
+    with pytest.raises(ValueError, match=r"did you mean|no field of a request"):
+        extra_fields(json.dumps(typed), provider)
+
+
+@pytest.mark.parametrize("name", ["max_tokem", "messages", "n"])
+def test_other_fields_are_refused_there_too(name: str, mine: str) -> None:
+    with pytest.raises(ValueError, match=name):
+        chat_model("m", mine, "there", "grid1000", {name: 2})

@@ -22,6 +22,7 @@ from .vp_query import (
     QuestionKind as QuestionKind,
     HintColumn as HintColumn,
     VPQuery as VPQuery,
+    mark_colours as mark_colours,
     question_kind as question_kind,
     is_absent as is_absent,
     RegionRole as RegionRole,

@@ -7,13 +7,13 @@ like any reply.
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
 from ...marks import Shape
 from ...protocol import Better, Metric, Published, SumKey, SumName, Sums, weighted
-from .vp_query import SOURCE_NAMES, VPQuery
+from .vp_query import SOURCE_NAMES, VPQuery, mark_colours, mark_styles, mark_widths
 
 
 def _share(name: str, part: str, whole: str, key: str, **more: Any) -> Metric:
@@ -92,15 +92,27 @@ COUNTS = {  # sums in a score's table
 
 def row_slices(query: VPQuery) -> dict[str, str]:
     """Return the known slices of a question; several shapes are one value: ``box + oval``."""
+    shape = _several(query.shapes)
+    properties = _several(query.properties)
+    colour = _several(mark_colours(query.properties))
     result = {
-        "shape": " + ".join(sorted(set(query.shapes))),
+        "shape": shape,
         "amount": query.amount,
         "kind": query.kind.value,
-        "property": " + ".join(sorted(set(query.properties))),
+        "property": properties,
+        "colour": colour,
+        "width": _several(mark_widths(query.properties)),
+        "style": _several(mark_styles(query.properties)),
+        "shape x colour": f"{shape}, {colour}" if shape and colour else "",
+        "shape x property": f"{shape}, {properties}" if shape and properties else "",
         "mark": "absent" if query.absent else "present",
         "source": query.source,
     }
     return {name: value for name, value in result.items() if value}
+
+
+def _several(values: Iterable[str]) -> str:
+    return " + ".join(sorted(set(values)))
 
 
 # --- what the authors published -------------------------------------------------------------------
@@ -117,6 +129,9 @@ Qwen2.5-VL-72B  92.9 92.8 92.3 68.7 69.6 74.8 82.8
 _STAGE_1_ASKED = {
     "InternVL3-78B": "asked with a description of the mark; without it 81.3 over all questions",
 }
+
+# Over all questions of stage 1, without the description of the mark
+_STAGE_1_PLAIN = {"InternVL3-78B": 81.3}
 
 # Stage 2 in percent: by source, then the mean, which includes a sixth source.
 _STAGE_2 = """
@@ -140,6 +155,9 @@ def published() -> Iterator[Published]:
             model, *numbers = line.split()
             values = dict(zip(names, map(float, numbers), strict=True))
             yield Published(model, column, values, _source(column, model))
+    for model, accuracy in _STAGE_1_PLAIN.items():
+        source = "arXiv 2511.11438, stage 1 without the description; accuracy over all questions"
+        yield Published(model, "Stage1_plain", {AS_PUBLISHED.name: accuracy}, source)
 
 
 def _source(column: str, model: str) -> str:

@@ -18,6 +18,7 @@ from .vp_query import LETTERS, HintColumn, QuestionKind, VPQuery, check_question
 
 STAGE_1 = f"{PREFIX}Stage1"
 ORIGINAL = f"{STAGE_1}_original"  # the table of stage 1 in the authors' layout
+PLAIN = "_plain"  # behind a table's name: without the hint, which describes the mark
 STAGE_2 = f"{PREFIX}Stage2"  # with other columns
 RENDERED = tuple(f"{PREFIX}{name}" for name in ("Scenes", "Scenes_mini"))
 TABLES = {STAGE_1: "VPBench", **{name: name for name in RENDERED}}  # keys of the image folders
@@ -53,6 +54,7 @@ class VPBenchVariant(PlainVariant):
     """A layout of a table."""
 
     original: bool = False  # as the authors: four options, and no hint from ``context``
+    plain: bool = False  # without the hint
 
     @property
     def board_dataset(self) -> str:
@@ -65,14 +67,20 @@ def parse(name: str) -> VPBenchVariant:
 
     >>> parse("VPBench_Stage1_original").original
     True
+    >>> parse("VPBench_Stage1_plain").table
+    'VPBench_Stage1'
 
     Raises:
         DatasetNameError: invalid name; the message says which is nearest.
     """
-    names = [*TABLES, ORIGINAL, *custom_tables()]
+    tables = [*TABLES, *custom_tables()]
+    names = [*tables, ORIGINAL, *(f"{table}{PLAIN}" for table in tables)]
     if name not in names or not re.fullmatch(r"\w+", name, re.ASCII):
         raise DatasetNameError(f"unknown table of VP-Bench {name!r}{suggestion(name, names)}")
+    plain = name not in tables and name.endswith(PLAIN)
     table = STAGE_1 if name == ORIGINAL else name
+    if plain:
+        table = name.removesuffix(PLAIN)
     return VPBenchVariant(
         name,
         table,
@@ -80,6 +88,7 @@ def parse(name: str) -> VPBenchVariant:
         family_name="Visual marks",
         max_new_tokens=MAX_NEW_TOKENS,
         original=name == ORIGINAL,
+        plain=plain,
     )
 
 
@@ -96,6 +105,8 @@ def message(query: VPQuery, variant: VPBenchVariant) -> Message:
         options = {letter: options.get(letter, "") for letter in LETTERS}
         lines = [query.question]
     lines += [f"{letter}. {' '.join(option.split())}" for letter, option in options.items()]
+    if variant.plain:
+        hint = ""
     value = "\n".join([*filter(None, [hint]), *lines, REQUEST]).strip()
     return (*map(image, query.images), text(value))
 

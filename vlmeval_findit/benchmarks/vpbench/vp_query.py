@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
 from ...core import Checked, suggestion
+from ...marks import COLOURS, CONTRAST, STYLES
 from ...protocol import ParseFailure
 from ...storage import NESTED_CONFIG, CellError, ImageSide, PlainQuery, read_table
 
@@ -59,10 +60,50 @@ class VPQuery(PlainQuery):
     answer: str = ""  # the right letter; "" (unknown): asked, not scored
     amount: str = ""  # number of marks
     shapes: tuple[str, ...] = ()  # by our names: box, oval, arrow, mask, contour, tag, …
-    properties: tuple[str, ...] = ()  # colours
+    properties: tuple[str, ...] = ()  # colours, widths, styles, as the table words them
     kind: QuestionKind = QuestionKind.UNKNOWN
     absent: bool = False  # the mark is not there, and the right option says so
     source: str = ""  # the authors' task, or the original dataset
+
+
+# --- what properties say, by their words ----------------------------------------------------------
+
+_COLOUR = re.compile(rf"\b({'|'.join(COLOURS)}|{CONTRAST})\b", re.IGNORECASE)
+_WIDTH = re.compile(
+    r"\b(?:line[ _]?)?(?:width|thickness)\W*(\d+)|\b(\d+) ?(?:px|pixels?)\b", re.IGNORECASE
+)
+_STYLE_WORDS = sorted(
+    {word for names in STYLES.values() for name in names for word in name.split()}
+)
+_STYLE = re.compile(rf"\b({'|'.join(_STYLE_WORDS)})\b", re.IGNORECASE)
+
+
+def mark_colours(properties: Iterable[str]) -> list[str]:
+    """List the colours that properties name.
+
+    >>> mark_colours(["color: Red", "tired", "width 3"])
+    ['red']
+    """
+    return [name.lower() for each in properties for name in _COLOUR.findall(each)]
+
+
+def mark_widths(properties: Iterable[str]) -> list[str]:
+    """List the widths of lines that properties name.
+
+    >>> mark_widths(["width 3", "line width: 4", "6 px", "red"])
+    ['3', '4', '6']
+    """
+    found = [match for each in properties for match in _WIDTH.finditer(each)]
+    return [match[1] or match[2] for match in found]
+
+
+def mark_styles(properties: Iterable[str]) -> list[str]:
+    """List the words of styles that properties name.
+
+    >>> mark_styles(["digit round", "style: Filled", "red"])
+    ['digit', 'round', 'filled']
+    """
+    return [name.lower() for each in properties for name in _STYLE.findall(each)]
 
 
 # --- kinds of questions, by their words -----------------------------------------------------------

@@ -32,7 +32,13 @@ from ..token_limits import token_limit
 from .completion import Completion
 from .endpoint import Endpoint
 from .estimates import load_of
-from .providers.provider_table import OPENROUTER, Provider, WireFormat, find_provider
+from .providers.provider_table import (
+    OPENROUTER,
+    Provider,
+    WireFormat,
+    find_provider,
+    own_fields_of,
+)
 from .request_fields import (
     bounds_in_request,
     check_fields,
@@ -332,7 +338,7 @@ def chat_model(
         SpaceError: the space is unknown, or the model that ``like`` names.
     """
     given = fields or {}
-    check_fields(given)
+    check_fields(given, own_fields_of(provider))
     known = known_model(like, "like") if like else find_model(name)
     facts = _facts_of(known)
     root: SchemaRoot | None = SchemaRoot.LIST if facts.schema_of_list else SchemaRoot.OBJECT
@@ -465,8 +471,11 @@ def _started_with_bounds(row: ModelRow, variant: DatasetVariant) -> str:
     return f"\nA vllm server has the paper's if it is started with --mm-processor-kwargs '{words}'"
 
 
-def extra_fields(text: str | None) -> dict[str, Any]:
-    """Parse ``--extra-body``; ValueError unless it is a JSON object without fields of FindIt's."""
+def extra_fields(text: str | None, provider: str | None = None) -> dict[str, Any]:
+    """Parse ``--extra-body``; ValueError unless it is a JSON object without fields of FindIt's.
+
+    A provider's row says which fields only it has.
+    """
     try:
         fields = stated_json(text or "{}")
     except ValueError as error:
@@ -474,7 +483,7 @@ def extra_fields(text: str | None) -> dict[str, Any]:
     if not isinstance(fields, dict):
         raise ValueError(f"--extra-body {text}: should be a JSON object")
     try:
-        check_fields(fields)
+        check_fields(fields, own_fields_of(provider))
         token_limit(fields)
     except ValueError as error:
         raise ValueError(f"--extra-body: {error}") from None

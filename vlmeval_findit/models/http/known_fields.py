@@ -6,7 +6,7 @@ effect. Whatever is far from all that is known may be a service's own, and passe
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from ...serving import BOUNDS_FIELD, TEMPLATE_FIELD
@@ -98,26 +98,30 @@ _SHORTEST = 6  # shorter names have neighbours that mean something else
 _FAR = 3  # letters in which names differ that are not confused
 
 
-def meant_fields(fields: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+def meant_fields(fields: Mapping[str, Any], own: Collection[str] = ()) -> Iterator[tuple[str, str]]:
     """Yield unknown fields that are very near to a known one, and what is meant.
 
     Names have the objects around them, as ``reasoning.efort``. Very near: one or two letters more,
-    fewer, exchanged or other ones, whatever their case, in a name of six letters or more.
+    fewer, exchanged or other ones, whatever their case, in a name of six letters or more. ``own``
+    are names that the provider has besides.
 
     >>> list(meant_fields({"temprature": 0.5, "my_field": 1}))
     [('temprature', 'temperature')]
     """
-    return _meant_within(fields, "")
+    return _meant_within(fields, "", own)
 
 
-def _meant_within(fields: Mapping[str, Any], place: str) -> Iterator[tuple[str, str]]:
+def _meant_within(
+    fields: Mapping[str, Any], place: str, own: Collection[str]
+) -> Iterator[tuple[str, str]]:
     known = KNOWN_FIELDS.get(place, frozenset())
     inside = f"{place}." if place else ""
     for name, value in fields.items():
-        if name not in known and (near := _nearest(name, sorted(known))):
+        is_known = name in known or f"{inside}{name}" in own
+        if not is_known and (near := _nearest(name, sorted(known))):
             yield f"{inside}{name}", f"{inside}{near}"
         elif isinstance(value, Mapping):
-            yield from _meant_within(value, f"{inside}{name}")
+            yield from _meant_within(value, f"{inside}{name}", own)
 
 
 def _nearest(name: str, known: Sequence[str]) -> str | None:

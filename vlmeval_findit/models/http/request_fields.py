@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -66,17 +66,20 @@ _REPLIES = ("n", "candidateCount", "candidate_count", "num_return_sequences")
 _CONFIGURATIONS = ("generationConfig", "generation_config")  # objects that may have them, too
 
 
-def check_fields(fields: Mapping[str, Any]) -> None:
-    """Refuse, with a ValueError, fields of a request that nobody may set, or not to this value."""
+def check_fields(fields: Mapping[str, Any], own: Collection[str] = ()) -> None:
+    """Refuse, with a ValueError, fields of a request that nobody may set, or not to this value.
+
+    ``own`` are the fields that only the provider has.
+    """
     refuse_unlike_json(fields)
     for name in _SET_BY_FINDIT:
         if name in fields:
             instead = _INSTEAD.get(name, "Leave it out")
             raise ValueError(f"{name} is set by FindIt. {instead[0].upper()}{instead[1:]}")
     for name, instead in _STATED_ELSEWHERE.items():
-        if name in fields:
+        if name in fields and name not in own:
             raise ValueError(f"{name} is no field of a request. {instead}")
-    for name, meant in meant_fields(fields):
+    for name, meant in meant_fields(fields, own):
         raise ValueError(
             f"unknown field {quoted_value(name)}: did you mean {meant}? Services drop in silence "
             "what they do not know"

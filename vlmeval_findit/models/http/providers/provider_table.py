@@ -59,6 +59,8 @@ class Provider:
     gives_logprobs: bool = False
     states_costs: bool = False  # in its replies, where :mod:`..stated_costs` looks
     relays: bool = False  # to makers of models; in records and keys it is a plain server
+    # Fields of requests that no other service has; one within an object as ``routing.order``
+    own_fields: tuple[str, ...] = ()
 
 
 OPENROUTER = "openrouter"  # default for proprietary models
@@ -122,6 +124,9 @@ def _problem(row: Provider) -> str | None:
         return f"its chat is {quoted_value(row.chat, 40)}"
     if not isinstance(row.schema_root, SchemaRoot | None):
         return f"its schema_root is {quoted_value(row.schema_root, 40)}"
+    own = row.own_fields
+    if not isinstance(own, tuple) or not all(isinstance(name, str) for name in own):
+        return f"its own_fields are {quoted_value(own, 40)}, and should be a tuple of names"
     return None
 
 
@@ -135,6 +140,11 @@ def headers_to(endpoint: Endpoint) -> Mapping[str, str]:
     """Return the headers of requests to an endpoint; none if a function of a plug-in sends them."""
     chat = find_provider(endpoint.provider).chat if endpoint.provider else OPENAI_CHAT
     return chat.headers(endpoint) if isinstance(chat, WireFormat) else {}
+
+
+def own_fields_of(provider: str | None) -> tuple[str, ...]:
+    """Return the fields of requests that only a provider has; none of servers."""
+    return () if provider is None else find_provider(provider).own_fields
 
 
 def find_provider(name: str) -> Provider:
