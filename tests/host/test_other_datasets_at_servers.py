@@ -46,24 +46,25 @@ def folder(demo_data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 class Started(NamedTuple):
-    """What VLMEvalKit's runner is started with: the model that it would ask, and its table."""
+    """What VLMEvalKit's runner is started with, and the model that it would ask."""
 
     words: list[str]
     model: Any
-    makers: dict[str, Any]
+
+
+def named(model: str) -> dict[str, Any]:
+    """Return what VLMEvalKit gives to a job, by which it asks a model of its table."""
+    return {"model": model, "model_name": model, "dataset": SimpleNamespace(dump_image=None)}
 
 
 def started(monkeypatch: pytest.MonkeyPatch, model: str = "Qwen3-VL-8B") -> list[Started]:
     """Return what VLMEvalKit's runner is started with; it is not started."""
-    from vlmeval.config import supported_VLM
-
     from vlmeval_findit import host as host_room
 
     starts: list[Started] = []
-    named = {"model": model, "model_name": model, "dataset": SimpleNamespace(dump_image=None)}
 
     def run_host(runner: Any, words: list[str], work_dir: Path) -> None:
-        starts.append(Started(words, host_room.model_for_others(named), dict(supported_VLM)))
+        starts.append(Started(words, host_room.model_for_others(named(model))))
 
     monkeypatch.setattr(host_room, "run_host", run_host)
     return starts
@@ -83,7 +84,7 @@ def test_the_entry_answers_all_datasets(
     for _ in range(twice):
         main(typed(KINDS[datasets], "--base-url", server.url, *more))
     assert len(starts) == twice
-    words, model, _ = starts[-1]
+    words, model = starts[-1]
     assert not {"--base-url", "--temperature", "--extra-body"} & {*words}
     assert model.generate([{"type": "text", "value": "Which colour?"}], dataset=THEIRS) == "A"
     (asked,) = server.asked
@@ -107,26 +108,23 @@ def test_another_model_that_answers_is_told_once(
     assert told == ["Qwen3-VL-8B: answered by gpt-4o-mini; asked was m"]
 
 
-@pytest.mark.parametrize(
-    ("model", "more"),
-    [("Qwen3-VL-8B", ["--base-url", "URL"]), ("FindIt-Nano", ["--temperature", "0.5"])],
-)
+@pytest.mark.parametrize("entry", [["Qwen3-VL-8B"], ["Mine=m", "--like", "Qwen3-VL"]])
 def test_nothing_of_a_command_is_left_for_the_next(
-    model: str, more: list[str], server: ChatServer, monkeypatch: pytest.MonkeyPatch
+    entry: list[str], server: ChatServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from vlmeval.config import supported_VLM
 
-    from vlmeval_findit import host as host_room
+    from vlmeval_findit.host import model_for_others
 
+    model = entry[0].partition("=")[0]
     starts = started(monkeypatch, model)
     before = dict(supported_VLM)
-    words = [server.url if word == "URL" else word for word in more]
-    main(["run", "--data", THEIRS, "--model", model, "--mode", "infer", *words])
+    at_server = ["--base-url", server.url, "--mode", "infer"]
+    main(["run", "--data", THEIRS, "--model", *entry, *at_server])
     (start,) = starts
-    assert (start.model, start.makers) != (model, before), "made as the command says"
+    assert start.model != model, "made as the command says"
     assert supported_VLM == before
-    named = {"model": model, "model_name": model, "dataset": SimpleNamespace(dump_image=None)}
-    assert host_room.model_for_others(named) == model, "made as VLMEvalKit makes it"
+    assert model_for_others(named(model)) == model, "made as VLMEvalKit makes it"
 
 
 # Flags, and words of the refusal: of VLMEvalKit's data alone, and beside FindIt's (None: taken)
