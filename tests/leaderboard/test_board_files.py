@@ -180,8 +180,10 @@ def test_failed_calls_of_several_datasets_are_a_line(world: World, monkeypatch) 
         [world.run(model, name, failing) for model in "ABC" for name in (JSON, TEXT)]
     )
     (line,) = dict(remarks(board))["Formats tried"]
-    assert line.startswith("A and 2 more: one of 2 formats that were tried, ")
-    assert notes.formats_chosen(board) == [f"{board.cells['A', 'Pascal'].format} (3 models)"]
+    assert line.startswith("all 3 models: one of 2 formats that were tried, ")
+    assert notes.formats_chosen(board) == [f"{board.cells['A', 'Pascal'].format} (all 3 models)"]
+    board = make_board([*load_runs([world.runs]), world.run("D", JSON, failing)])
+    assert dict(remarks(board))["Formats tried"][0].startswith("A and 2 more: one of 2 formats ")
 
 
 def test_doubts_and_forced_contradictions_are_in_every_output(runs: list[Run], capsys) -> None:

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 import pytest
 from boards import csv_rows
 from openpyxl import load_workbook
+from rich.console import Console
 from scored_runs import World, saying, speaking
 from toy_benchmark import guessing, letters, zoo
 
@@ -168,3 +169,31 @@ def test_scores_are_printed_as_a_table_for_each_benchmark(house: World, capsys) 
     assert lines[2] == ["dataset", "model", "Accuracy", "Animal", "accuracy", "scored", "failed"]
     assert lines[3][:2] == [PLAIN, "Good"]
     assert lines[4][2:] == ["–", "–", "24/24", "24"]
+
+
+@pytest.mark.parametrize("width", [80, 200, None])
+@pytest.mark.parametrize("equal", [(), ("model",), ("dataset",), ("dataset", "model")])
+def test_a_narrow_terminal_states_equal_names_once(
+    equal: tuple[str, ...], width: int | None, capsys, monkeypatch
+) -> None:
+    """A pipe and a wide terminal have a column of each; so has one row."""
+    metrics = {"F1@0.5": 1.0, "mIoU": 2.0, "Adherence": 3.0, "scored": 1, "rows": 1}
+    rows = []
+    for letter in "ab":
+        names = {}
+        for key, long in (("model", "Model"), ("dataset", "FindIt_Pascal_xyxy_json")):
+            names[key] = long if key in equal else f"{long}_{letter}"
+            names[key] += "_long" * 6 if key == "model" else ""
+        rows.append({**names, **metrics, "failed calls": 0})
+    if width is not None:
+        terminal = Console(width=width, force_terminal=True, color_system=None)
+        monkeypatch.setattr("vlmeval_findit.cli.printing.console", lambda: terminal)
+    print_rows(rows)
+    lines = capsys.readouterr().out.splitlines()
+    once = equal if width == 80 else ()
+    assert lines[: len(once)] == [f"{name}: {rows[0][name]}" for name in once]
+    head, *shown = lines[len(once) :]
+    assert head.split()[:-5] == [name for name in ("dataset", "model") if name not in once]
+    assert len(shown) == 2
+    print_rows(rows[:1])
+    assert capsys.readouterr().out.split()[:2] == ["dataset", "model"]

@@ -270,6 +270,8 @@ def test_the_table_fits_80_columns(equal: World, capsys, monkeypatch) -> None:
     print_board(board)
     printed = capsys.readouterr().out
     lines = printed.splitlines()
+    assert "What was lost: in leaderboard.md" in lines
+    assert "mostly by" not in printed
     assert max(map(len, lines)) <= 80
     assert any(line.startswith("rank") for line in lines)
     assert "elsewhere: each half of the images in the format that is best on" in printed

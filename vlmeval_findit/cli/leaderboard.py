@@ -38,7 +38,14 @@ from .command_base import (
     reviews_option,
     say,
 )
-from .printing import first_lines, print_folded, print_lines, print_table
+from .printing import (
+    first_lines,
+    is_terminal,
+    print_first_columns,
+    print_folded,
+    print_lines,
+    print_table,
+)
 
 if TYPE_CHECKING:
     from ..data import PublishedFigure
@@ -165,21 +172,37 @@ def with_reviews(runs: Sequence[Run], reviews: Reviews, keep: RowData) -> list[R
 
 
 def print_board(board: Board) -> None:
-    """Print the averages: single datasets do not fit a terminal, and are in the files."""
+    """Print the averages: single datasets do not fit a terminal, and are in the files.
+
+    A terminal shows the first of them that fit, and names the files with costs and losses.
+    """
     unit = " in percent" if board.headline.share else ""
     datasets = counted(len(board.counted_datasets), "dataset")
     say(f"{board.headline.title}{unit}: means over {datasets}")
-    names = [average.name for average in board.means]
+    means = [average.name for average in board.means]
+    reviewed = []
     for dataset in board.datasets:
         if dataset.reviews is not None:
-            names += [dataset.runs[0].variant.board_dataset, dataset.name]
-    names = [name for name in board.names() if name in names]
-    columns = [*names, *map(elsewhere_column, names)]
+            reviewed += [dataset.runs[0].variant.board_dataset, dataset.name]
+    # What reviews change is what one asked for: it is shown at any width
+    names = [name for name in [*means[:1], *reviewed, *means[1:]] if name in board.names()]
+    names = list(dict.fromkeys(names))
+    groups = [(name, elsewhere_column(name)) for name in names]
+    columns = [column for group in groups for column in group]
     table = metric_table(board, board.headline.name, names).only("rank", "model", *columns)
-    print_table(table, "leaderboard.md")
+    least = len({*means[:1], *reviewed}.intersection(names))
+    print_first_columns(table, groups, least, "leaderboard.md")
     if formats := formats_chosen(board):
         print_folded(f"Reported formats: {'; '.join(first_lines(formats, 'formats.csv'))}")
     costs = cost_table(board)
+    lost = lost_table(board)
+    if is_terminal():
+        if sentence := cheapest_sentence(board, cheapest_formats(board)):
+            print_folded(sentence)
+        titles = [table.title for table in (costs, lost) if table.rows]
+        if titles:
+            print_folded(f"{', '.join(titles)}: in leaderboard.md")
+        return
     if costs.rows:
         say(f"{costs.title} (means over datasets):")
         print_table(costs, "leaderboard.md")
@@ -187,7 +210,6 @@ def print_board(board: Board) -> None:
             print_lines(note.lines, "leaderboard.md")
     if sentence := cheapest_sentence(board, cheapest_formats(board)):
         print_folded(sentence)
-    lost = lost_table(board)
     if lost.rows:
         say(f"{lost.title}, in points (means over datasets):")
         print_table(lost, "errors.csv")

@@ -15,6 +15,7 @@ from ..leaderboard import (
     Column,
     Table,
     count_column,
+    fits_terminal,
     legend_of,
     plain_value_column,
     table_of,
@@ -41,6 +42,11 @@ def console() -> Console:
     return Console() if sys.stdout.isatty() else Console(width=_PIPE_WIDTH)
 
 
+def is_terminal() -> bool:
+    """Tell whether a person reads the output: a pipe gets all."""
+    return console().is_terminal
+
+
 def print_table(table: Table, rest: str) -> None:
     """Print a table, and what its signs mean; on a terminal its first rows, and where the rest is.
 
@@ -54,6 +60,28 @@ def print_table(table: Table, rest: str) -> None:
         say(f"{more:,} more in {rest}")
     for line in legend_of([shown], IN_A_TERMINAL):
         print_folded(f"{line}.")
+
+
+def print_first_columns(
+    table: Table, groups: Sequence[Sequence[str]], least: int, rest: str
+) -> None:
+    """Print a table; on a terminal those of its groups of columns that fit, and where the rest is.
+
+    The first ``least`` groups are shown at any width; columns of no group are, too.
+    """
+    out = console()
+    shown = len(groups)
+    if out.is_terminal:
+        while shown > least and not fits_terminal(_of_groups(table, groups, shown), out.width):
+            shown -= 1
+    print_table(_of_groups(table, groups, shown), rest)
+    if names := [names[0] for names in groups[shown:]]:
+        print_folded(f"{', '.join(names)}: in {rest}")
+
+
+def _of_groups(table: Table, groups: Sequence[Sequence[str]], shown: int) -> Table:
+    hidden = {name for names in groups[shown:] for name in names}
+    return table.without(hidden)
 
 
 def print_columns(
@@ -95,7 +123,7 @@ def print_text(text: str) -> None:
 
 def first_lines(lines: Sequence[str], rest: str) -> Sequence[str]:
     """Return the lines that fit on a terminal, and a last line that names where the others are."""
-    if len(lines) <= _MOST_LINES or not console().is_terminal:
+    if len(lines) <= _MOST_LINES or not is_terminal():
         return lines
     shown = lines[: _MOST_LINES - 1]
     return *shown, f"{len(lines) - len(shown):,} more in {rest}"
@@ -120,7 +148,22 @@ def print_rows(rows: Iterable[Mapping[str, Any]]) -> None:
             count_column("failed", lambda row: str(row["failed calls"])),
         ]
         table = table_of("Scores", columns, rows_of_benchmark)
-        print_table(table, "the …_score.csv of every run")
+        _print_scores(table, ("dataset", "model"))
+
+
+def _print_scores(table: Table, names: Sequence[str]) -> None:
+    """Print scores; where a terminal has no room, state once what is equal in all rows.
+
+    ``names``: columns of texts that may be.
+    """
+    out = console()
+    if out.is_terminal and len(table.rows) > 1 and not fits_terminal(table, out.width):
+        for name in names:
+            values = {row[name] for row in table.only(name).records()}
+            if len(values) == 1:
+                print_folded(f"{name}: {values.pop()}")
+                table = table.without([name])
+    print_table(table, "the …_score.csv of every run")
 
 
 def _value_of_row(name: str) -> Column[Mapping[str, Any]]:

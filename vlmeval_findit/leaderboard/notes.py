@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from operator import itemgetter
+from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
 from ..analysis import ELSEWHERE, ELSEWHERE_MEANING, UNEVEN_DATASETS, ranking_rule, transparent_rows
@@ -39,6 +40,7 @@ from .published_rows import other_annotations
 from .result_table import NONE, RANKS_SIGN, Note
 
 MOST = 12  # Most models that notes name; the tables have all
+_FEWEST_ALL = 3  # "All 2 models" says no more than their names
 
 
 def signs_of(board: Board) -> dict[str, str]:
@@ -105,6 +107,9 @@ def formats_chosen(board: Board) -> list[str]:
     if all(row.reported for row in board.runs):
         return []
     chosen = formats_used(board)
+    everywhere = all(len(datasets) == len(board.counted_datasets) for *_, datasets in chosen)
+    if len(chosen) > 1 and everywhere and len({name for _, name, _ in chosen}) == 1:
+        return [f"{chosen[0][1]} (all {len(chosen)} models)"]
     if len(chosen) > MOST:
         by_format = sorted(group_by(chosen, itemgetter(1)).items(), key=lambda item: -len(item[1]))
         return [f"{name} ({counted(len(models), 'model')})" for name, models in by_format]
@@ -178,11 +183,12 @@ def remarks(board: Board, only_reported: bool = False) -> list[Note]:
 
     def by_dataset(remark_of: Callable[[ComparableRuns], object]) -> list[str]:
         named = [(dataset.name, remark_of(dataset)) for dataset in datasets]
-        return _together((name, f": {remark}") for name, remark in named if remark)
+        lines = [(name, f": {remark}") for name, remark in named if remark]
+        return _together(lines, _datasets(board))
 
     def by_run(remark_of: Callable[[Run], str | None]) -> list[str]:
         named = [(run.model, run.variant.name, remark_of(run) or "") for run in shown]
-        return condensed(each for each in named if each[2])
+        return condensed((each for each in named if each[2]), board.models)
 
     lines = {
         "Reviewed labels": _review_lines(board),
@@ -212,8 +218,8 @@ def remarks(board: Board, only_reported: bool = False) -> list[Note]:
     return [Note(title, texts) for title, texts in lines.items() if texts]
 
 
-def condensed(remarks: Iterable[tuple[str, str, str]]) -> list[str]:
-    """Write (model, name of a run, remark) as a line for each cause.
+def condensed(remarks: Iterable[tuple[str, str, str]], models: Collection[str] = ()) -> list[str]:
+    """Write (model, name of a run, remark) as a line for each cause; ``models``: all there are.
 
     >>> condensed([("A", "x", "sampled"), ("A", "y", "sampled"), ("B", "x", "forced")])
     ['A (2 runs): sampled', 'B on x: forced']
@@ -222,20 +228,46 @@ def condensed(remarks: Iterable[tuple[str, str, str]]) -> list[str]:
     for (model, remark), runs in group_by(remarks, itemgetter(0, 2)).items():
         where = f" ({len(runs)} runs)" if len(runs) > 1 else f" on {runs[0][1]}"
         lines.append((model, f"{where}: {remark}"))
-    return _together(lines)
+    return _together(lines, _Everyone("models", models))
 
 
-def _together(remarks: Iterable[tuple[str, str]]) -> list[str]:
+class _Everyone(NamedTuple):
+    """All of whom a remark may be: a remark on all of them names none."""
+
+    what: str
+    names: Collection[str]
+
+    def name(self, remarked: Sequence[str]) -> str:
+        """Write the names of a remark, of very many the first.
+
+        >>> _Everyone("models", "ABC").name("ABC"), _Everyone("models", "ABC").name("AC")
+        ('all 3 models', 'A, C')
+        """
+        if len(remarked) >= _FEWEST_ALL and {*remarked} == {*self.names}:
+            return f"all {len(remarked):,} {self.what}"
+        more = f" and {len(remarked) - MOST:,} more" if len(remarked) > MOST else ""
+        return f"{', '.join(remarked[:MOST])}{more}"
+
+
+def _together(remarks: Iterable[tuple[str, str]], everyone: _Everyone) -> list[str]:
     """Write (name, remark), equal remarks once.
 
-    >>> _together([("A", ": failed"), ("B", " is forced"), ("C", ": failed")])
+    >>> models = _Everyone("models", "ABC")
+    >>> _together([("A", ": failed"), ("B", " is forced"), ("C", ": failed")], models)
     ['A, C: failed', 'B is forced']
     """
     lines = []
     for remark, group in group_by(dict.fromkeys(remarks), itemgetter(1)).items():
-        more = f" and {len(group) - MOST:,} more" if len(group) > MOST else ""
-        lines.append(f"{', '.join(name for name, _ in group[:MOST])}{more}{remark}")
+        lines.append(f"{everyone.name([name for name, _ in group])}{remark}")
     return lines
+
+
+def _models(board: Board) -> _Everyone:
+    return _Everyone("models", board.models)
+
+
+def _datasets(board: Board) -> _Everyone:
+    return _Everyone("datasets", board.counted_datasets)
 
 
 # --- of a dataset or a run ------------------------------------------------------------------------
@@ -311,7 +343,7 @@ def _review_lines(board: Board) -> list[str]:
                 "reviewed"
             )
         lines.append((dataset.name, text))
-    return _together(lines)
+    return _together(lines, _datasets(board))
 
 
 # --- by model -------------------------------------------------------------------------------------
@@ -330,7 +362,7 @@ def _answering_lines(board: Board) -> list[str]:
                 by_name[name] = by_name.get(name, 0) + 1
         named = [f"{name} ({counted(count, 'run')})" for name, count in by_name.items()]
         lines.append((model, f": its runs were answered by {', '.join(named)}"))
-    return _together(lines)
+    return _together(lines, _models(board))
 
 
 def _tried_lines(board: Board) -> list[str]:
@@ -351,25 +383,24 @@ def _tried_lines(board: Board) -> list[str]:
                 f": {which} asked some of its queries and not compared: no value here counts them"
             )
             lines.append((model, f"{text}; if they chose its format, its value is optimistic"))
-    return _together(lines)
+    return _together(lines, _models(board))
 
 
 def _named_lines(board: Board) -> list[str]:
     """Return lines on models whose format the user named."""
     used = [each for each in formats_used(board) if each[0] in board.named]
-    return _together((model, f": {name} (--format)") for model, name, _ in used)
+    lines = [(model, f": {name} (--format)") for model, name, _ in used]
+    return _together(lines, _models(board))
 
 
 def _unknown_lines(board: Board) -> list[str]:
     """Return lines on models whose value elsewhere is not known."""
-    return _together(
-        (
-            model,
-            f" on {dataset}: not known, as {answers.unknown}; ranked by its value, untested",
-        )
-        for (model, dataset), answers in board.elsewhere.items()
-        if answers.unknown
-    )
+    lines = []
+    for (model, dataset), answers in board.elsewhere.items():
+        if answers.unknown:
+            why = f"not known, as {answers.unknown}; ranked by its value, untested"
+            lines.append((model, f" on {dataset}: {why}"))
+    return _together(lines, _models(board))
 
 
 def _failure_lines(board: Board) -> list[str]:
@@ -421,4 +452,4 @@ def _rejection_lines(board: Board) -> list[str]:
     if len(models) > MOST:
         sums = add_up(run.sums for run in runs)
         return [f"{len(models):,} models: {rejection_line(sums)}"]
-    return condensed(lines)
+    return condensed(lines, board.models)

@@ -298,6 +298,11 @@ _SHORTEST = 16  # Characters of a name, below which it is shortened only where a
 _NARROWEST = 6  # Below that names are folded, as they say nothing
 
 
+def fits_terminal(table: Table, width: int) -> bool:
+    """Tell whether a table fits side by side, each value on a line with its interval."""
+    return _width_of(_terminal_columns(table, " ", folds=True)) <= width
+
+
 def to_terminal(table: Table, width: int) -> Iterator[RichTable]:
     """Make tables of at most ``width`` characters, in which nothing is cut.
 
@@ -305,19 +310,14 @@ def to_terminal(table: Table, width: int) -> Iterator[RichTable]:
     below their values, long names are shortened in the middle, different ones differently, texts
     are folded, and finally columns are spread over several tables with the same names.
     """
-    from rich.cells import cell_len
     from rich.table import Table as RichTable
     from rich.text import Text
 
-    rows = [[cell for _, cell in row] for row in table.cells()]
-    for fold, separator in ((False, " "), (True, " "), (True, "\n")):
-        columns = [
-            _terminal_column(field, [row[at] for row in rows], separator, fold and field.folded)
-            for at, field in enumerate(table.fields)
-        ]
-        widths = [max(cell_len(s) for x in column for s in x.split("\n")) for column in columns]
-        if sum(widths) + _GAP * (len(widths) - 1) <= width:
+    for folds, separator in ((False, " "), (True, " "), (True, "\n")):
+        columns = _terminal_columns(table, separator, folds)
+        if _width_of(columns) <= width:
             break
+    widths = _widths_of(columns)
     are_texts = [field.kind is FieldType.TEXT for field in table.fields]
     keys = _widths_of_names(widths, are_texts, table.keys, width)
     short = [_fitting(columns[at][1:], most) for at, most in enumerate(keys)]
@@ -371,6 +371,27 @@ def _widths_of_names(
     while sum(keys) > room - widest and max(keys, default=0) > _NARROWEST:
         keys[keys.index(max(keys))] -= 1
     return keys
+
+
+def _terminal_columns(table: Table, separator: str, folds: bool) -> list[list[str]]:
+    """Format the columns of a table; ``separator`` stands between a value and its interval."""
+    rows = [[cell for _, cell in row] for row in table.cells()]
+    columns = []
+    for at, field in enumerate(table.fields):
+        cells = [row[at] for row in rows]
+        columns.append(_terminal_column(field, cells, separator, folds and field.folded))
+    return columns
+
+
+def _widths_of(columns: Sequence[Sequence[str]]) -> list[int]:
+    from rich.cells import cell_len
+
+    return [max(cell_len(s) for text in column for s in text.split("\n")) for column in columns]
+
+
+def _width_of(columns: Sequence[Sequence[str]]) -> int:
+    """Return the width of columns side by side."""
+    return sum(_widths_of(columns)) + _GAP * (len(columns) - 1)
 
 
 def _terminal_column(
