@@ -142,7 +142,8 @@ def test_every_output_shows_the_number_of_tried_formats(world: World, tmp_path, 
     # A search over a part of the rows is not compared: it counts nowhere, and a line names it.
     world.predict("Searched", YXYX, speaking(YXYX, 0.8), rows=6)
     world.predict("Asked once", JSON, speaking(JSON, 0.7))
-    assert main(["leaderboard", str(world.runs), "--out", str(tmp_path)]) == 0
+    command = ["leaderboard", str(world.runs), "--style", "full", "--out", str(tmp_path)]
+    assert main(command) == 0
     board = make_board(load_runs([world.runs]))
     line, further = dict(remarks(board))["Formats tried"]
     assert line.startswith("Searched: one of 2 formats that were tried, on the queries that it is")

@@ -15,7 +15,14 @@ from scored_runs import World, failing, speaking
 from vlmeval_findit.benchmarks.findit import Family
 from vlmeval_findit.cli import print_board
 from vlmeval_findit.core import printable
-from vlmeval_findit.leaderboard import OVERALL, as_latex, as_markdown, make_board, write_board
+from vlmeval_findit.leaderboard import (
+    OVERALL,
+    PaperStyle,
+    as_latex,
+    as_markdown,
+    make_board,
+    write_board,
+)
 from vlmeval_findit.scoring import Run
 
 __all__ = ["board", "runs"]
@@ -76,7 +83,7 @@ def test_names_are_no_markup(ugly: list[Run]) -> None:
     assert r"\[bold\]not bold" in page
     assert r"\<script\>alert(1)\</script\>\&amp;" in page
     assert not set(page) & {"\u202e", "\u200f", "\x07", "\x1b", "\t", "\ud800"}
-    latex = as_latex(board)
+    latex = as_latex(board, PaperStyle.FULL)
     assert r"\#1 \textbackslash{}input\{x\} \%\textasciitilde{}\textasciicircum{}\{\}\_" in latex
     assert r"a\$\textbackslash{}foo\{\$" in latex
     for line in latex.splitlines():

@@ -17,6 +17,7 @@ from vlmeval_findit.leaderboard import (
     OVERALL,
     Board,
     FormatError,
+    PaperStyle,
     as_latex,
     as_markdown,
     boards,
@@ -154,7 +155,7 @@ def test_published_rows_stand_below_and_have_no_rank(board: Board, tmp_path) -> 
     last = 3 + len(board.models) + 2
     shown = [sheet.cell(last, at).value for at in (1, 2, 3, 11)]
     assert shown == ["published", None, "Small_Model", 31]
-    latex = as_latex(board)
+    latex = as_latex(board, PaperStyle.FULL)
     assert r" & \textit{Small\_Model} &  &  & -- & -- & -- & -- & 31.0 & -- \\" in latex
     assert "Published values, not ranked: A paper, table 2" in latex
 

@@ -78,8 +78,13 @@ def test_a_board_without_comparable_runs_has_no_values(runs: list[Run], style: P
     assert (r"\toprule" in as_latex(board, style)) == (style is PaperStyle.FULL)
 
 
-def test_booktabs_needs_no_other_package(runs: list[Run]) -> None:
-    latex = as_latex(make_board(runs), PaperStyle.BOOKTABS)
+def test_a_paper_needs_no_package_but_booktabs_unless_asked(
+    world: World, runs: list[Run], tmp_path: Path
+) -> None:
+    assert main(["leaderboard", str(world.runs), "--out", str(tmp_path)]) == 0
+    latex = (tmp_path / "leaderboard.tex").read_text(encoding="utf-8")
+    assert latex == as_latex(board_of(world), PaperStyle.BOOKTABS)
+    assert latex.startswith("% needs \\usepackage{booktabs}\n")
     commands = set(re.findall(r"\\([a-z]+)", "".join(tables_of(latex))))
     assert not commands & {"resizebox", "makecell", "multirow", "rowcolor", "cmidrule"}
     assert r"\scriptsize" in latex, "formats below the names of models"

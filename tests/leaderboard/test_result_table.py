@@ -119,6 +119,32 @@ def test_a_sheet(tmp_path) -> None:
     assert (sheet.freeze_panes, sheet.auto_filter.ref) == ("D4", "A3:I6")
 
 
+@pytest.mark.parametrize(("columns", "pages"), [(1, 1), (9, 1), (10, 2), (24, 3), (96, 11)])
+def test_a_sheet_is_printed_on_pages_that_can_be_read(tmp_path, columns: int, pages: int) -> None:
+    """Each page has the heads of its columns and the names of its rows."""
+    fields = [Field("model")]
+    for at in range(columns):
+        fields.append(Field(f"set {at}", FieldType.VALUE, interval=True))
+    row = ["A model of a long name", *[50.0] * columns]
+    write_sheets({"F1": Table("F1", fields, [row])}, tmp_path / "book.xlsx")
+    sheet = load_workbook(tmp_path / "book.xlsx")["F1"]
+    assert (sheet.page_setup.fitToWidth, sheet.page_setup.fitToHeight) == (pages, 0)
+    assert (sheet.print_title_rows, sheet.print_title_cols) == ("$1:$3", "$A:$A")
+
+
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [
+        ("F1@0.5 (lenient)", "F1@0.5 (lenient)"),
+        ("False-alarm rate (lower is better)", "False-alarm rate"),
+        ("A name of very many words without any remark", "A name of very many words witho"),
+    ],
+)
+def test_no_name_of_a_sheet_ends_in_a_remark(tmp_path, name: str, shown: str) -> None:
+    write_sheets({name: TABLE}, tmp_path / "book.xlsx")
+    assert load_workbook(tmp_path / "book.xlsx").sheetnames == [shown, "Notes"]
+
+
 def test_amounts_in_a_sheet_have_three_digits(tmp_path) -> None:
     amounts = (1_000_003.75, 45.25, 1.4583333333, 0.000123, 1.38e-7, 0, None)
     table = Table("Cost", [Field("tokens", FieldType.AMOUNT)], [[each] for each in amounts])

@@ -20,7 +20,13 @@ from vlmeval_findit.benchmarks.findit import (
 )
 from vlmeval_findit.boxes import MatchResult, ReplyFormat, Truth, parse_leniently, read
 from vlmeval_findit.cli import main
-from vlmeval_findit.leaderboard import as_markdown, lenient_table, make_board, rejection_table
+from vlmeval_findit.leaderboard import (
+    as_markdown,
+    lenient_table,
+    make_board,
+    rejection_table,
+    remarks,
+)
 from vlmeval_findit.protocol import FAILED_ANSWER, Reply, read_reply
 from vlmeval_findit.scoring import Run
 from vlmeval_findit.storage import RunFiles
@@ -211,6 +217,11 @@ def test_rejection_is_measured_over_what_was_answered(
         "empty reply 1, failed call 1"
     )
     assert f"* M on Pascal: {reported}" in page
+    modest = world.run("Modest", NAME, saying("I cannot."))
+    (line,) = dict(remarks(make_board([rejecting, loud, quiet, modest])))[
+        "Queries with nothing to find"
+    ]
+    assert line.startswith("4 models: 32 with nothing to find: ")
     assert main(["score", str(rejecting.path)]) == 0
     assert f"M {NAME}: {reported}" in capsys.readouterr().out
     values = json.loads(RunFiles(rejecting.path).provenance.read_text())["metrics"]

@@ -70,8 +70,8 @@ format_option = click.option(
 @click.option(
     "--style",
     type=click.Choice([style.value for style in PaperStyle]),
-    default=PaperStyle.FULL.value,
-    help="leaderboard.tex: full, with intervals; or booktabs, to paste into any template.",
+    default=PaperStyle.BOOKTABS.value,
+    help="leaderboard.tex: booktabs, for any template; or full, with intervals, scaled to a page.",
 )
 @click.option(
     "--best-marks",

@@ -41,7 +41,7 @@ def write_board(
     board: Board,
     out: Path,
     time: datetime | None = None,
-    style: PaperStyle = PaperStyle.FULL,
+    style: PaperStyle = PaperStyle.BOOKTABS,
 ) -> list[Path]:
     """Write the leaderboard of a time (None: now) into a folder; return the files.
 

@@ -22,8 +22,8 @@ from .table_output import to_booktabs, to_latex
 class PaperStyle(Enum):
     """How ``leaderboard.tex`` is written."""
 
-    FULL = "full"  # Every metric on every dataset, with intervals; scaled to the width of the page
     BOOKTABS = "booktabs"  # Needs the package booktabs alone: means, then datasets as rows
+    FULL = "full"  # Every metric on every dataset, with intervals; scaled to the width of the page
 
 
 def paper_tables(board: Board) -> list[Table]:
@@ -51,7 +51,7 @@ def _day(run: Run) -> str:
     return (asked_at(run) or run.provenance.scored_at)[:10]
 
 
-def as_latex(board: Board, style: PaperStyle = PaperStyle.FULL) -> str:
+def as_latex(board: Board, style: PaperStyle = PaperStyle.BOOKTABS) -> str:
     """Write tables for a paper; the last has the notes of all."""
     tables = paper_tables(board)
     write = to_latex

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
 from ..analysis import ELSEWHERE, ELSEWHERE_MEANING, UNEVEN_DATASETS, ranking_rule, transparent_rows
-from ..benchmarks.findit import rejection_line
+from ..benchmarks.findit import FALSE_ALARM_RATE, REJECTION_ACCURACY, rejection_line
 from ..core import counted
 from ..protocol import add_up
 from ..scoring import (
@@ -40,6 +40,7 @@ from .published_rows import other_annotations
 from .result_table import NONE, RANKS_SIGN, Note
 
 MOST = 12  # Most models that notes name; the tables have all
+_MOST_ALIKE = 3  # Most lines that differ in their numbers only
 _FEWEST_ALL = 3  # "All 2 models" says no more than their names
 
 
@@ -440,7 +441,7 @@ def _failure_lines(board: Board) -> list[str]:
 
 
 def _rejection_lines(board: Board) -> list[str]:
-    """Return lines on answers to queries with nothing to find; of many models, the total."""
+    """Return lines on answers to queries with nothing to find; of more than a few the total."""
     runs: list[Run] = []
     lines: list[tuple[str, str, str]] = []
     for cell in _on_datasets(board):
@@ -448,8 +449,10 @@ def _rejection_lines(board: Board) -> list[str]:
         if cell.run is not None and line is not None:
             runs.append(cell.run)
             lines.append((cell.model, cell.dataset, line))
-    models = {run.model for run in runs}
-    if len(models) > MOST:
-        sums = add_up(run.sums for run in runs)
-        return [f"{len(models):,} models: {rejection_line(sums)}"]
-    return condensed(lines, board.models)
+    every = condensed(lines, board.models)
+    if len(every) <= _MOST_ALIKE:
+        return every
+    total = rejection_line(add_up(run.sums for run in runs))
+    models = counted(len({run.model for run in runs}), "model")
+    tables = " and ".join(metric.name for metric in (REJECTION_ACCURACY, FALSE_ALARM_RATE))
+    return [f"{models}: {total}; {tables} have tables, and findit errors counts a run's"]

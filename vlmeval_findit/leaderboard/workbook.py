@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import replace
-from math import floor, log10
+from math import ceil, floor, log10
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -37,6 +37,7 @@ _WIDEST = 60
 _LONGEST_NAME = 31
 _NOTES_WIDTH = 90  # A column that is wider than a page is cut off in print
 _INTERVAL_WIDTH = 12
+_PAGE_WIDTH = 220  # Characters across a page, A4 or letter, that can still be read
 
 
 class _Look(NamedTuple):
@@ -99,8 +100,14 @@ def write_sheets(tables: Mapping[str, Table], path: Path) -> None:
 
 
 def _sheet(book: Workbook, name: str) -> Any:
-    """Add a sheet, which is printed across, on pages that have all of its columns."""
-    sheet = book.create_sheet(re.sub(r"[][*?:/\\]", "", name)[:_LONGEST_NAME])
+    """Add a sheet, which is printed across.
+
+    A long name ends before its remark in brackets: ``False-alarm rate (lower is better)``.
+    """
+    plain = re.sub(r"[][*?:/\\]", "", name)
+    if len(plain) > _LONGEST_NAME:
+        plain = plain.partition(" (")[0]
+    sheet = book.create_sheet(plain[:_LONGEST_NAME])
     sheet.page_setup.orientation = "landscape"
     sheet.sheet_properties.pageSetUpPr = PageSetupProperties(fitToPage=True)
     sheet.page_setup.fitToHeight = 0
@@ -141,6 +148,20 @@ def _fill(sheet: Any, table: Table, styles: _Styles) -> None:
     sheet.row_dimensions[_NAMES].height = 38  # Three lines: a metric's name may be long.
     end = sheet.cell(max(_NAMES, sheet.max_row), left - 1).coordinate
     sheet.auto_filter.ref = f"A{_NAMES}:{end}"
+    _fit_pages(sheet, values - 1)
+
+
+def _fit_pages(sheet: Any, names: int) -> None:
+    """Print a sheet on as many pages side by side as can be read, each with heads and names."""
+    width = sum(column.width for column in sheet.column_dimensions.values())
+    kept = sum(sheet.column_dimensions[get_column_letter(at)].width for at in range(1, names + 1))
+    if kept > _PAGE_WIDTH / 2:
+        names = 0  # Names that fill a page leave no room for values
+        kept = 0
+    sheet.print_title_rows = f"1:{_NAMES}"
+    if names:
+        sheet.print_title_cols = f"A:{get_column_letter(names)}"
+    sheet.page_setup.fitToWidth = max(1, ceil((width - kept) / (_PAGE_WIDTH - kept)))
 
 
 def _columns_of(field: Field, cells: Sequence[TableCell]) -> list[tuple[Field, list[TableCell]]]:
