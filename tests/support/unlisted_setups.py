@@ -261,6 +261,21 @@ def _is_tall(asked: Asked) -> bool:
     return asked.size[1] > asked.size[0]
 
 
+def _is_wide(asked: Asked) -> bool:
+    return asked.size[0] > asked.size[1]
+
+
+def _bent(axis: int, power: float) -> Fault:
+    """Bend an axis, with its ends in place."""
+
+    def bent(asked: Asked, box: Floats) -> Floats:
+        box = box.copy()
+        box[axis::2] **= power
+        return box
+
+    return moved(bent)
+
+
 def _scaled(across: float, down: float) -> Fault:
     return moved(lambda asked, box: box * (across, down, across, down))
 
@@ -489,7 +504,46 @@ WRONG: Mapping[str, Wrong] = {
     "pixels, and a third empty": Wrong(
         of_share(1 / 3, lambda *_: Said(text=""), PIXELS), ("coordinates", "format")
     ),
-    "half of the servers letterbox": Wrong(of_share(0.5, letterboxed(1333)), COORDINATES),
+    "half of the servers letterbox": Wrong(
+        of_share(0.5, letterboxed(1333)), COORDINATES, "padded to 13"
+    ),
+    "a third letterboxed to 640": Wrong(
+        of_share(1 / 3, letterboxed(640)), COORDINATES, "padded to 6"
+    ),
+    "half of the servers crop to 800": Wrong(
+        of_share(0.5, moved(_crop, 800)), COORDINATES, "cropped"
+    ),
+    "tall pictures in pixels": Wrong(
+        of_pictures(_is_tall, PIXELS), COORDINATES, "about tall pictures are pixels of the image,"
+    ),
+    "wide pictures, longer side to 700": Wrong(
+        of_pictures(_is_wide, _side(700, max)),
+        COORDINATES,
+        "about wide pictures are pixels after a resize",
+    ),
+    "pictures from 640 pixels across, in pixels": Wrong(
+        of_pictures(lambda asked: asked.size[0] >= 640, PIXELS), COORDINATES, "about "
+    ),
+    "bent across by 1.2": Wrong(_bent(0, 1.2), COORDINATES, "bent across"),
+    "bent across by 1.5": Wrong(_bent(0, 1.5), COORDINATES, "bent across"),
+    "bent across by 0.7": Wrong(_bent(0, 0.7), COORDINATES, "bent across"),
+    "bent down by 1.4": Wrong(_bent(1, 1.4), COORDINATES, "bent down"),
+    "bent on both axes": Wrong(
+        moved(lambda asked, box: np.asarray(box**1.3)), COORDINATES, "bent across and down"
+    ),
+    "half late by a row": Wrong(
+        of_share(0.5, _answer_to(lambda asked: asked.row - 1)),
+        ("other requests",),
+        "the row before",
+    ),
+    "a third late by two rows": Wrong(
+        of_share(1 / 3, _answer_to(lambda asked: asked.row - 2)),
+        ("other requests",),
+        "the row before theirs by 2",
+    ),
+    "half early by a row": Wrong(
+        of_share(0.5, _answer_to(lambda asked: asked.row + 1)), ("other requests",), "the row after"
+    ),
     "half of the servers mirror": Wrong(
         of_share(0.5, moved(lambda asked, box: _mirrored(box))), COORDINATES, "mirrored"
     ),

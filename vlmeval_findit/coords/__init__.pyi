@@ -56,9 +56,15 @@ from .likelihood import (
 )
 
 from .free_resize import (
+    ResizeFit as ResizeFit,
     fit_resize as fit_resize,
+    box_ious as box_ious,
     mean_iou as mean_iou,
     least_gain as least_gain,
+)
+
+from .bend import (
+    bent_axes as bent_axes,
 )
 
 from .point_check import (

@@ -119,7 +119,7 @@ def better_resize(
     if found.iou < known + least_gain(arrays, found):
         return None
     if second is not None:
-        both = np.maximum(*(_ious(arrays, each) for each in (listed[0].convention, second)))
+        both = np.maximum(*(box_ious(arrays, each) for each in (listed[0].convention, second)))
         if found.iou < np.average(both, weights=arrays.weights) - _GAINS:
             return None
     return found
@@ -139,12 +139,13 @@ def mean_iou(
     """Return the mean IoU of boxes with their nearest object, read in a convention."""
     if not arrays.boxes:
         return 0.0
-    return float(np.average(_ious(arrays, convention, distortion), weights=arrays.weights))
+    return float(np.average(box_ious(arrays, convention, distortion), weights=arrays.weights))
 
 
-def _ious(
+def box_ious(
     arrays: RunArrays, convention: Convention, distortion: Distortion = NO_DISTORTION
 ) -> Floats:
+    """Return (n,) IoUs of boxes with their nearest object, read in a convention."""
     corners = placed(arrays, convention, distortion).corners
     overlaps = iou(corners[:, arrays.pair_box], arrays.truths[:, arrays.pair_truth])
     best = np.zeros(arrays.boxes)

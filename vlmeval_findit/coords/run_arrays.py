@@ -129,9 +129,12 @@ class RunArrays:
         """Keep at most so many boxes, spread evenly over the run, and their pairs."""
         if self.boxes <= most:
             return self
-        chosen = np.linspace(0, self.boxes - 1, most).astype(np.intp)
+        return self.only(np.linspace(0, self.boxes - 1, most).astype(np.intp))
+
+    def only(self, chosen: Indices) -> RunArrays:
+        """Keep some of the boxes, in ascending order, and their pairs."""
         place = np.full(self.boxes, -1)
-        place[chosen] = np.arange(most)
+        place[chosen] = np.arange(len(chosen))
         pairs = place[self.pair_box] >= 0
         return replace(
             self,

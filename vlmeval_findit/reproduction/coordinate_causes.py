@@ -13,7 +13,7 @@ from dataclasses import replace
 import numpy as np
 
 from ..benchmarks.findit import FindItVariant, format_problem
-from ..boxes import REPRESENTATIONS, SPACE_KINDS, Space
+from ..boxes import REPRESENTATIONS, SPACE_KINDS, Size, Space
 from ..coords import (
     SPACES,
     Convention,
@@ -22,7 +22,10 @@ from ..coords import (
     Distortion,
     NotBoxesError,
     PointFit,
+    ResizeFit,
     RunFit,
+    bent_axes,
+    box_ious,
     fit_resize,
     least_gain,
     mean_iou,
@@ -32,6 +35,7 @@ from ..coords import (
 from ..data import NOT_STATED
 from .cause_evidence import Evidence
 from .figure_metric import ReadReplies, row_shares
+from .picture_groups import picture_shape
 from .reproduction_records import CauseLook, ConditionAgreement
 
 COORDINATES = "coordinates"
@@ -127,14 +131,61 @@ def _resized(evidence: Evidence, fit: RunFit) -> CauseLook | None:
     value = evidence.value_of(evidence.replies_in(found.convention))
     if not evidence.matters(value, _EXPLAINS_MUCH):
         return None
+    if bent_axes(evidence.arrays, found.convention):
+        return None
     cause = evidence.cause(
         COORDINATES,
-        f"The replies are {found.words}, {found.convention.order.name}: one resize of all pictures",
+        _resize_words(found, evidence.runs[0].declared),
         value,
         "Send pictures as they are: something resizes, crops or pads them before the model, and "
         f"the replies are not scaled back. To see how, type: {_probe_command(evidence)}",
     )
     return CauseLook(COORDINATES, "each size of pictures has a scale of its own", cause)
+
+
+_AS_DECLARED = 0.06  # Share by which measured sides may differ from those declared
+
+
+def _resize_words(found: ResizeFit, declared: Convention) -> str:
+    """Say of which pictures a resize is: of all, unless some sizes are as declared."""
+    order = found.convention.order.name
+    as_declared = []
+    if not found.rule and order == declared.order.name:
+        as_declared = [size for size in found.sizes if _is_as_declared(found, size, declared)]
+    # A square is like another square, resized or not.
+    if all(width == height for width, height in as_declared):
+        return f"The replies are {found.words}, {order}: one resize of all pictures"
+    others = {size: to for size, to in found.sizes.items() if size not in as_declared}
+    which = _which_pictures(list(others), as_declared)
+    words = replace(found, sizes=others).words
+    pixels = Convention(SPACES["pixels"], declared.order)
+    if all(_is_as_declared(found, size, pixels) for size in others):
+        words = pixels.space.description
+    return (
+        f"The replies about {which} are {words}, the others {declared.description}: only some of "
+        "the pictures are treated so"
+    )
+
+
+def _is_as_declared(found: ResizeFit, size: Size, declared: Convention) -> bool:
+    """Return whether the measured size of an image is that of a convention."""
+    a_map = declared.space.map_of(np.array(size, float)[:, None])
+    ratio = np.array(found.sizes[size]) / a_map.scale[:, 0]
+    return bool((np.abs(np.log(ratio)) <= _AS_DECLARED).all() and not a_map.offset.any())
+
+
+def _which_pictures(these: Sequence[Size], others: Sequence[Size]) -> str:
+    """Name some of the pictures by a shape that the others do not have, else by their number.
+
+    >>> _which_pictures([(480, 640), (300, 400)], [(640, 480)])
+    'tall pictures'
+    >>> _which_pictures([(480, 640)], [(640, 480), (300, 400)])
+    'pictures of 1 of 3 sizes'
+    """
+    shapes = {picture_shape(size) for size in these}
+    if len(shapes) == 1 and not shapes & {picture_shape(size) for size in others}:
+        return shapes.pop()
+    return f"pictures of {len(these)} of {len(these) + len(others)} sizes"
 
 
 def _words_of_both(other: Convention, declared: Convention) -> tuple[str, str]:
@@ -240,8 +291,14 @@ def _two_conventions(evidence: Evidence, fit: RunFit) -> CauseLook:
     second = fit.second.convention
     declared = evidence.runs[0].declared
     first = fit.best if fit.best.name != second.name else declared
-    share = f"{100 * fit.second.share:.0f} %"
-    finding = f"{share} of the replies are {second.description}, the others {first.description}"
+    share = fit.second.share
+    words = second.description
+    resized = _resize_of_rest(evidence, first, second)
+    if resized is not None:
+        second = resized.convention
+        words = f"{resized.words}, {second.order.name}"
+        share = _share_in_second(evidence, first, second)
+    finding = f"{100 * share:.0f} % of the replies are {words}, the others {first.description}"
     value = _value_in_either(evidence, [first, second])
     if not evidence.matters(value):
         return CauseLook(COORDINATES, _EXPLAINS_NOTHING)
@@ -270,6 +327,23 @@ def _two_conventions(evidence: Evidence, fit: RunFit) -> CauseLook:
         f"coordinates are wanted. To see it, type: {_probe_command(evidence)}",
     )
     return CauseLook(COORDINATES, "two conventions fit", cause)
+
+
+def _resize_of_rest(evidence: Evidence, first: Convention, second: Convention) -> ResizeFit | None:
+    """Return the rule of a resize that explains better than a listed one what the first misses."""
+    arrays = evidence.arrays
+    rest = arrays.only(np.flatnonzero(box_ious(arrays, first) < 0.5))
+    found = fit_resize(rest, second.order)
+    if found is None or not found.rule:
+        return None
+    is_better = found.iou >= mean_iou(rest, second) + least_gain(rest, found)
+    return found if is_better else None
+
+
+def _share_in_second(evidence: Evidence, first: Convention, second: Convention) -> float:
+    """Return the share of boxes that fit better in the second convention."""
+    arrays = evidence.arrays
+    return float((box_ious(arrays, second) > box_ious(arrays, first)).mean())
 
 
 def _named_alone(evidence: Evidence, one: Convention, value: float | None) -> CauseLook:
@@ -342,6 +416,12 @@ def _scaled_or_moved(evidence: Evidence, fit: RunFit) -> CauseLook:
     # Weak models draw boxes to the middle, and were published so.
     is_habit = unlisted.distortion.is_small
     finding = f"The boxes are {_distortion_words(unlisted.distortion)} ({base.description})"
+    bent = bent_axes(evidence.arrays, undone)
+    if bent:
+        finding = (
+            f"The boxes are bent {' and '.join(bent)}: no scale and offset maps them onto their "
+            f"objects. Nearest: {_distortion_words(unlisted.distortion)} ({base.description})"
+        )
     explains_it = evidence.matters(value)
     if is_habit:
         explains_it = explains_it and evidence.closes(evidence.gain(value))
@@ -353,9 +433,9 @@ def _scaled_or_moved(evidence: Evidence, fit: RunFit) -> CauseLook:
         value,
         "Send pictures as they are: something crops, pads or resizes them before the model, "
         f"or rescales its replies. To see how, type: {_probe_command(evidence)}",
-        may_be=is_habit and unlisted.distortion.scale.min() >= _HABITS,
+        may_be=bool(bent) or (is_habit and unlisted.distortion.scale.min() >= _HABITS),
     )
-    return CauseLook(COORDINATES, "scaled or moved", cause)
+    return CauseLook(COORDINATES, "bent" if bent else "scaled or moved", cause)
 
 
 def _without_distortion(base: Convention, distortion: Distortion) -> Convention:

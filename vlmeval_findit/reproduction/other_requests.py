@@ -28,6 +28,7 @@ _EQUAL = 0.5  # Share of pairs about different objects of a picture that are equ
 _MOST_AWAY = 8  # Rows by which answers may be late, or early
 _SHIFTED = 1.3  # Times as many answers fit as of any other row, their own included
 _FITS_WELL = 0.75  # IoU with an object that is hardly chance
+_MOSTLY = 0.5  # Share of misses that fit the row so many before, where it is of another picture
 _EXCESS = 6.0  # Standard errors over what is expected by chance
 
 
@@ -38,7 +39,7 @@ def check_other_requests(evidence: Evidence) -> CauseLook:
     rows = _Rows.of(list(evidence.scored))
     if len(rows.scored) < _FEWEST:
         return CauseLook(OTHERS, "too few boxes to tell")
-    for look in (_one_box, _equal_in_picture, _of_row_before, _of_another_picture):
+    for look in _LOOKS:
         cause = look(evidence, rows)
         if cause is not None:
             return CauseLook(OTHERS, "replies belong to others", cause)
@@ -73,6 +74,17 @@ class _Rows:
         if shift < 0:
             return np.asarray(iou(self.boxes[:shift], self.truths[-shift:]))
         return np.asarray(iou(self.boxes, self.truths))
+
+    def fits_anywhere(self, at: NDArray[np.intp]) -> Floats:
+        """Return (m, n) IoUs of some of the answers with the objects of all rows."""
+        number = len(self.scored)
+        return np.stack(
+            [iou(np.repeat(self.boxes[[one]], number, axis=0), self.truths) for one in at]
+        )
+
+    def are_elsewhere(self, at: NDArray[np.intp]) -> NDArray[np.bool_]:
+        """Return (m, n) whether all rows are of other pictures than some of the answers."""
+        return np.asarray(self.pictures[at][:, None] != self.pictures)
 
 
 # --- one box for all ------------------------------------------------------------------------------
@@ -155,17 +167,55 @@ def _of_row_before(evidence: Evidence, rows: _Rows) -> Cause | None:
     count = round(hits[shift] * (len(rows.scored) - abs(shift)))
     if count < _FEWEST or hits[shift] < _SHIFTED * max(others, 0.1):
         return None
+    return _late_cause(evidence, count, shift, 100 * hits[shift])
+
+
+def _late_cause(evidence: Evidence, count: int, shift: int, value: float | None) -> Cause:
     which = "before" if shift > 0 else "after"
     away = "" if abs(shift) == 1 else f" by {abs(shift)}"
     return evidence.cause(
         OTHERS,
         f"{evidence.count_of_all(count)} replies fit the object of the row {which} theirs{away}: "
         "they answer another request",
-        100 * hits[shift],
+        value,
         "The server or a gateway mixes up answers: ask one call at a time (--concurrency 1), "
         "without a gateway, with another --work-dir",
         stated=True,
     )
+
+
+def _some_of_row_before(evidence: Evidence, rows: _Rows) -> Cause | None:
+    """Look whether many misses fit the object of the row so many before.
+
+    Rows of another picture decide: within a picture a model may mean a neighbour by itself.
+    """
+    missed = np.flatnonzero(rows.fits(0) < 0.5)
+    if len(missed) < _FEWEST:
+        return None
+    fits = rows.fits_anywhere(missed)
+    elsewhere = rows.are_elsewhere(missed)
+    if not elsewhere.any():
+        return None
+    by_chance = float((fits[elsewhere] >= _FITS_WELL).mean())
+    found = {}
+    for shift in range(-_MOST_AWAY, _MOST_AWAY + 1):
+        there = elsewhere & (missed[:, None] - np.arange(len(rows.scored)) == shift)
+        well = int((fits[there] >= _FITS_WELL).sum())
+        expected = by_chance * int(there.sum())
+        is_excess = well > expected + _EXCESS * np.sqrt(max(expected, 1.0))
+        if well >= _FEWEST and is_excess and well >= _MOSTLY * there.sum():
+            found[shift] = well
+    if not found:
+        return None
+    # Expressions of an object follow each other, so that several shifts may fit as well.
+    shift = max(found, key=lambda each: (found[each], -abs(each)))
+    source = (missed - shift).clip(0, len(rows.scored) - 1)
+    late = missed[fits[np.arange(len(missed)), source] >= 0.5]
+    left_out = {id(rows.scored[at]) for at in late}
+    value = evidence.without(lambda one: id(one) in left_out)
+    if not evidence.matters(value):
+        return None
+    return _late_cause(evidence, len(late), shift, value)
 
 
 def _of_another_picture(evidence: Evidence, rows: _Rows) -> Cause | None:
@@ -173,22 +223,15 @@ def _of_another_picture(evidence: Evidence, rows: _Rows) -> Cause | None:
     missed = np.flatnonzero(rows.fits(0) < 0.5)
     if len(missed) < _FEWEST:
         return None
-    number = len(rows.scored)
-    fits = np.stack(
-        [iou(np.repeat(rows.boxes[[at]], number, axis=0), rows.truths) for at in missed]
-    )
-    elsewhere = rows.pictures[missed][:, None] != rows.pictures
+    fits = rows.fits_anywhere(missed)
+    elsewhere = rows.are_elsewhere(missed)
     well = (fits >= _FITS_WELL) & elsewhere
     # By chance: boxes of hits, which mean their own object
     right = np.flatnonzero(rows.fits(0) >= 0.5)
     if len(right) < _FEWEST:
         return None
-    of_right = np.stack(
-        [iou(np.repeat(rows.boxes[[at]], number, axis=0), rows.truths) for at in right]
-    )
-    by_chance = float(
-        ((of_right >= _FITS_WELL) & (rows.pictures[right][:, None] != rows.pictures)).any(1).mean()
-    )
+    of_right = rows.fits_anywhere(right)
+    by_chance = float(((of_right >= _FITS_WELL) & rows.are_elsewhere(right)).any(1).mean())
     such = well.any(1)
     expected = by_chance * len(missed)
     spread = np.sqrt(max(expected * (1 - by_chance), 1.0))
@@ -232,3 +275,6 @@ def _fit_near_rows(
     found = int((fits & near).sum())
     expected = float(fits[far].mean()) * int(near.sum())
     return found >= _FEWEST and found > expected + _EXCESS * np.sqrt(max(expected, 1.0))
+
+
+_LOOKS = (_one_box, _equal_in_picture, _of_row_before, _some_of_row_before, _of_another_picture)

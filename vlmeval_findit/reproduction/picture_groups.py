@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ..benchmarks.findit import ScoredReply
+from ..boxes import Size
 from .cause_evidence import Evidence
 from .reproduction_records import CauseLook
 from .stated_causes import find_group_loss
@@ -17,11 +18,16 @@ GROUPS = "some pictures"
 _LOW = 0.5
 
 
-def _shape(scored: ScoredReply) -> str:
-    width, height = scored.query.width, scored.query.height
+def picture_shape(size: Size) -> str:
+    """Name pictures of the shape of a size, in words."""
+    width, height = size
     if width == height:
         return "square pictures"
     return "wide pictures" if width > height else "tall pictures"
+
+
+def _shape(scored: ScoredReply) -> str:
+    return picture_shape((scored.query.width, scored.query.height))
 
 
 def _file_type(scored: ScoredReply) -> str:
