@@ -15,30 +15,27 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from typing import Self
 
 Write = Callable[[socket.socket, bytes], None]
 """Writes the reply to a request, of which the body is given."""
 
 
-class BrokenServer:
-    """Answers requests by a mode; ``asked`` counts those that came whole.
+class RawServer:
+    """Writes replies on connections itself; ``asked`` counts the requests that came whole."""
 
-    Args:
-        mode: a name of :data:`MODES`.
-        body: the whole reply, which some modes break.
-        path: of the base URL.
-    """
-
-    def __init__(self, mode: str, body: bytes, path: str = "/v1") -> None:
+    def __init__(self, path: str = "/v1") -> None:
         self.asked = 0
-        self._write = MODES[mode]
-        self._body = body
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.url = f"http://127.0.0.1:{self._listener.getsockname()[1]}{path}"
         self._open: list[socket.socket] = []
         self._thread = threading.Thread(target=self._accept, daemon=True)
 
-    def __enter__(self) -> BrokenServer:
+    def answer(self, connection: socket.socket, request: bytes) -> None:
+        """Write the reply to the body of a request."""
+        raise NotImplementedError
+
+    def __enter__(self) -> Self:
         self._thread.start()
         return self
 
@@ -62,19 +59,38 @@ class BrokenServer:
 
     def _serve(self, connection: socket.socket) -> None:
         with suppress(OSError):
-            if _read_request(connection):
+            request = _read_request(connection)
+            if request is not None:
                 self.asked += 1
-                self._write(connection, self._body)
+                self.answer(connection, request)
             connection.close()
 
 
-def _read_request(connection: socket.socket) -> bool:
-    """Read a request to its end; False for one of an address that is looked at (GET)."""
+class BrokenServer(RawServer):
+    """Answers all requests by one mode.
+
+    Args:
+        mode: a name of :data:`MODES`.
+        body: the whole reply, which some modes break.
+        path: of the base URL.
+    """
+
+    def __init__(self, mode: str, body: bytes, path: str = "/v1") -> None:
+        super().__init__(path)
+        self._write = MODES[mode]
+        self._body = body
+
+    def answer(self, connection: socket.socket, request: bytes) -> None:
+        self._write(connection, self._body)
+
+
+def _read_request(connection: socket.socket) -> bytes | None:
+    """Read a request and return its body; None for one of an address that is looked at (GET)."""
     head = b""
     while b"\r\n\r\n" not in head:
         part = connection.recv(65536)
         if not part:
-            return False
+            return None
         head += part
     head, _, body = head.partition(b"\r\n\r\n")
     length = re.search(rb"content-length: *(\d+)", head, re.IGNORECASE)
@@ -82,9 +98,10 @@ def _read_request(connection: socket.socket) -> bool:
     while left > 0:
         part = connection.recv(65536)
         if not part:
-            return False
+            return None
         left -= len(part)
-    return head.startswith(b"POST")
+        body += part
+    return body if head.startswith(b"POST") else None
 
 
 # --- modes ----------------------------------------------------------------------------------------

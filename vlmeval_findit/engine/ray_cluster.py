@@ -22,7 +22,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from ..core import FILES_VARIABLE, loaded_files, named_files, quoted_line, sha256_of
+from ..core import FILES_VARIABLE, error_line, loaded_files, named_files, quoted_line, sha256_of
 from ..protocol import Batch, CallResult
 from .backend import CallOptions, Loader
 from .local_backend import answers_in_turn
@@ -35,19 +35,30 @@ _TOGETHER = 0.25  # seconds of answers per message, as each costs the driver 0.4
 # Variables that replicas do not get: the object store is readable by everyone on the cluster.
 _SECRET = re.compile("KEY|TOKEN|HEADERS|SECRET|PASS")
 
+_HOST_AND_PORT = re.compile(r"(ray://)?\[?(?P<host>[^/\[\]]+)\]?:(?P<port>[0-9]{1,6})")
+_MOST_PORT = 65535
+_CONNECT = 10.0  # seconds
+
 # At 0 Ray listens on 127.0.0.1 only.
 LOOPBACK = "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"
 
 
 @contextmanager
 def cluster(ray: Any) -> Iterator[None]:
-    """Use the cluster of an earlier ``ray.init`` or of RAY_ADDRESS, else start a local Ray."""
+    """Use the cluster of an earlier ``ray.init`` or of RAY_ADDRESS, else start a local Ray.
+
+    Raises:
+        ValueError: there is none, and none starts.
+    """
     if ray.is_initialized():
         yield
         return
     quiet = {"log_to_driver": False, "logging_level": "ERROR"}
     with ExitStack() as undo:
-        if not os.environ.get("RAY_ADDRESS"):
+        address = os.environ.get("RAY_ADDRESS", "")
+        if address:
+            _refuse_unreachable(address)
+        else:
             os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
             # Ray's sockets are in this folder, and socket paths must be short.
             folder = TemporaryDirectory(prefix="findit-ray-", ignore_cleanup_errors=True)
@@ -62,10 +73,38 @@ def cluster(ray: Any) -> Iterator[None]:
                 undo.callback(os.environ.pop, LOOPBACK)
         undo.callback(ray.shutdown)
         handler = signal.getsignal(signal.SIGTERM)
-        ray.init(**quiet)
-        if threading.current_thread() is threading.main_thread():
-            signal.signal(signal.SIGTERM, handler)  # Ray's handler ends the process at once
+        try:
+            ray.init(**quiet)
+        except Exception as error:  # it raises all kinds
+            raise ValueError(_no_cluster(address, error)) from error
+        finally:
+            if threading.current_thread() is threading.main_thread():
+                signal.signal(signal.SIGTERM, handler)  # Ray's handler ends the process at once
         yield
+
+
+def _refuse_unreachable(address: str) -> None:
+    """Raise ValueError if nothing listens at a cluster's address: Ray waits for minutes."""
+    named = _HOST_AND_PORT.fullmatch(address)
+    if named is None or int(named["port"]) > _MOST_PORT:
+        return  # Ray says what is wrong, or looks for the cluster itself
+    try:
+        socket.create_connection((named["host"], int(named["port"])), _CONNECT).close()
+    except OSError as error:
+        raise ValueError(_no_cluster(address, error)) from error
+
+
+def _no_cluster(address: str, error: Exception) -> str:
+    why = error_line(error)
+    if address:
+        return (
+            f"RAY_ADDRESS={address}: no Ray cluster is reached ({why}). Type ray status on one of "
+            "its machines, or unset RAY_ADDRESS to start Ray on this one"
+        )
+    return (
+        f"Ray does not start on this machine ({why}). Type ray stop if an old one is left, or "
+        "leave out --executor ray"
+    )
 
 
 @contextmanager

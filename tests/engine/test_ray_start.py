@@ -1,0 +1,81 @@
+"""A Ray that does not start, or is not reached, is one line that says what to type."""
+
+from __future__ import annotations
+
+import signal
+import socket
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from vlmeval_findit.engine.ray_cluster import cluster
+
+FAULTS = [
+    RuntimeError("Module: foo does not exist.\nThis module was parsed from Address: foo://x"),
+    ConnectionError("Could not find any running Ray instance."),
+    ValueError("Invalid address format: nonsense"),
+    TimeoutError("Timed out while waiting for GCS to become available."),
+    Exception("The current node timed out during startup."),
+    FileNotFoundError(2, "No such file or directory", "raylet"),
+    PermissionError(13, "Permission denied", "/dev/shm"),
+    OSError(28, "No space left on device"),
+    AssertionError(),
+    KeyError("GPU"),
+    TypeError("unexpected keyword"),
+]
+
+
+def fake_ray(fault: Exception) -> Any:
+    def init(**options: Any) -> None:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)  # as Ray does
+        raise fault
+
+    constants = SimpleNamespace(ENABLE_RAY_CLUSTER=True)
+    private = SimpleNamespace(ray_constants=constants)
+    return SimpleNamespace(
+        is_initialized=lambda: False, init=init, shutdown=lambda: None, _private=private
+    )
+
+
+@pytest.fixture
+def closed_port() -> Iterator[int]:
+    """Return a port at which nothing listens, held so that nobody else takes it."""
+    with socket.socket() as held:
+        held.bind(("127.0.0.1", 0))
+        yield held.getsockname()[1]
+
+
+@pytest.mark.parametrize("address", ["", "auto", "foo://x", "nonsense", "127.0.0.1:99999"])
+@pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: type(fault).__name__)
+def test_a_start_that_fails_says_what_to_type(
+    fault: Exception, address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RAY_ADDRESS", address)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    handler = signal.getsignal(signal.SIGTERM)
+    with pytest.raises(ValueError, match=type(fault).__name__) as raised, cluster(fake_ray(fault)):
+        pytest.fail("it did not start")
+    said = str(raised.value)
+    assert "\n" not in said
+    expected = "Type ray stop" if not address else f"RAY_ADDRESS={address}: no Ray cluster"
+    assert expected in said
+    assert raised.value.__cause__ is fault
+    assert signal.getsignal(signal.SIGTERM) is handler
+    assert not list(tmp_path.iterdir()), "its folder is gone"
+
+
+@pytest.mark.parametrize("form", ["127.0.0.1:{}", "localhost:{}", "ray://127.0.0.1:{}", "[::1]:{}"])
+def test_an_address_without_a_cluster_is_known_at_once(
+    form: str, closed_port: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ray itself waits for over a minute."""
+    address = form.format(closed_port)
+    monkeypatch.setenv("RAY_ADDRESS", address)
+    never = AssertionError("Ray is not asked")
+    with pytest.raises(ValueError, match="unset RAY_ADDRESS") as raised, cluster(fake_ray(never)):
+        pytest.fail("it did not start")
+    assert isinstance(raised.value.__cause__, OSError)
