@@ -36,10 +36,15 @@ class _Waiter:
         return None
 
     def _wrap(self, loader, name):
-        load = loader.exec_module
+        load = getattr(loader, "exec_module", None)
+        if load is None:
+            _warn(AttributeError(f"the loader of {name} has no exec_module"))
+            return
 
         def exec_module(module):
             load(module)
+            if module.__name__ != name:
+                return  # a loader may be that of several modules
             # Not earlier: others may look for the module's spec without loading it.
             register = self.waiting.pop(name, None)
             if not self.waiting and self in sys.meta_path:
@@ -47,7 +52,10 @@ class _Waiter:
             if register is not None:
                 _register(register, module)
 
-        loader.exec_module = exec_module
+        try:
+            loader.exec_module = exec_module
+        except (AttributeError, TypeError) as error:  # such a loader takes no other method
+            _warn(error)
 
 
 def _register(register, module):
@@ -56,9 +64,13 @@ def _register(register, module):
 
         getattr(registration, register)(module)
     except Exception as error:  # VLMEvalKit must start in any case
-        import warnings
+        _warn(error)
 
-        warnings.warn(f"vlmeval_findit could not register: {error!r}", stacklevel=2)
+
+def _warn(error):
+    import warnings
+
+    warnings.warn(f"vlmeval_findit could not register: {error!r}", stacklevel=2)
 
 
 if not any(type(finder).__name__ == "_Waiter" for finder in sys.meta_path):
