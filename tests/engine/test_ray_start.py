@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from vlmeval_findit.engine.ray_cluster import cluster
+from vlmeval_findit.engine import ray_cluster
 
 FAULTS = [
     RuntimeError("Module: foo does not exist.\nThis module was parsed from Address: foo://x"),
@@ -57,7 +57,10 @@ def test_a_start_that_fails_says_what_to_type(
     monkeypatch.setenv("RAY_ADDRESS", address)
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     handler = signal.getsignal(signal.SIGTERM)
-    with pytest.raises(ValueError, match=type(fault).__name__) as raised, cluster(fake_ray(fault)):
+    with (
+        pytest.raises(ValueError, match=type(fault).__name__) as raised,
+        ray_cluster.cluster(fake_ray(fault)),
+    ):
         pytest.fail("it did not start")
     said = str(raised.value)
     assert "\n" not in said
@@ -76,6 +79,9 @@ def test_an_address_without_a_cluster_is_known_at_once(
     address = form.format(closed_port)
     monkeypatch.setenv("RAY_ADDRESS", address)
     never = AssertionError("Ray is not asked")
-    with pytest.raises(ValueError, match="unset RAY_ADDRESS") as raised, cluster(fake_ray(never)):
+    with (
+        pytest.raises(ValueError, match="unset RAY_ADDRESS") as raised,
+        ray_cluster.cluster(fake_ray(never)),
+    ):
         pytest.fail("it did not start")
     assert isinstance(raised.value.__cause__, OSError)

@@ -17,7 +17,6 @@ import pytest
 from paths import ROOT
 
 from vlmeval_findit import _autoload
-from vlmeval_findit._autoload import _Waiter
 
 # --- a hook that is broken ------------------------------------------------------------------------
 
@@ -163,7 +162,7 @@ def seen(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str]]:
 
 
 def found(loader: Any, monkeypatch: pytest.MonkeyPatch, name: str = NAME) -> ModuleSpec:
-    waiter = _Waiter()
+    waiter = _autoload._Waiter()
     monkeypatch.setattr(sys, "meta_path", [waiter, object(), Finder(loader)])
     spec = waiter.find_spec(name)
     assert spec is not None
@@ -189,7 +188,7 @@ def test_a_loader_of_several_modules_registers_its_own(
     seen: list[tuple[str, str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     loader = Plain()
-    waiter = _Waiter()
+    waiter = _autoload._Waiter()
     monkeypatch.setattr(sys, "meta_path", [waiter, Finder(loader)])
     specs = [waiter.find_spec(name) for name in ("vlmeval.dataset", NAME)]
     for spec in (ModuleSpec("vlmeval.smp", loader), *reversed(specs)):
