@@ -47,10 +47,10 @@ def env_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder.parent / ".env"
 
 
-def check_folder_of_results(model: str, folder: str, printed: str) -> None:
+def check_folder_of_results(model: str, folder: str, printed: str, following: str) -> None:
     assert (Path(folder) / model / f"{model}_{DATA}.json").is_file()
     assert f"FindIt: answers and scores in {Path(folder) / model}\n" in printed
-    assert f"Next: {program()} report {folder}\n" in printed
+    assert f"Next: {following} {folder}\n" in printed
     others = {"outputs", "typed", "named"} - {folder}
     assert not any(Path(other).exists() for other in others)
 
@@ -75,7 +75,7 @@ def test_results_of_servers_are_where_the_rule_says(
         monkeypatch.setenv(name, value)
     run_at_a_server(flags)
     printed = capsys.readouterr().err
-    check_folder_of_results("Mine", folder, printed)
+    check_folder_of_results("Mine", folder, printed, f"{program()} report")
     assert ("MMEVAL_ROOT=named is not used: --work-dir typed" in printed) == (
         variables.get("MMEVAL_ROOT") == "named" and folder == "typed"
     )
@@ -96,7 +96,7 @@ def test_results_of_the_runner_are_where_the_rule_says(
     done = run(RUN_FINDIT, command.split(), tmp_path, environment(lmu_data, **variables))
     assert done.returncode == 0, done.stdout
     with chdir(tmp_path):
-        check_folder_of_results("FullImage", folder, done.stdout)
+        check_folder_of_results("FullImage", folder, done.stdout, f"python {RUN_FINDIT[0]} score")
 
 
 def test_a_typed_folder_overrides_the_file_of_the_runner(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -127,7 +127,7 @@ def test_the_file_of_vlmevalkit_names_a_folder(
     monkeypatch.chdir(tmp_path)
     env_file.write_text("MMEVAL_ROOT=named\n", encoding="utf-8")
     run_at_a_server(flags)
-    check_folder_of_results("Mine", folder, capsys.readouterr().err)
+    check_folder_of_results("Mine", folder, capsys.readouterr().err, f"{program()} report")
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,25 +14,28 @@ from .batch_backend import BatchLedger
 from .calls import Cell
 from .journal.view import JournalView
 
-# In a folder: the journals of its sweeps in batches that lie elsewhere, a path a line
+# In a folder: the journals of its sweeps in batches that lie elsewhere, a path from it a line
 _ELSEWHERE = ".batch_journals"
 
 
 def note_batch_journal(folder: Path, journal: Path) -> None:
     """Note where a sweep in batches has its journal, if it is not in its folder of results."""
-    named = journal.absolute()
-    journals = list(_journals_of(folder))
-    if named not in journals:
+    named = os.path.relpath(journal, folder)
+    noted = _noted(folder)
+    if named not in (SWEEP_JOURNAL, *noted):
         folder.mkdir(parents=True, exist_ok=True)
-        lines = "".join(f"{path}\n" for path in (*journals[1:], named))
-        write_text_once(folder / _ELSEWHERE, lines)
+        write_text_once(folder / _ELSEWHERE, "".join(f"{path}\n" for path in (*noted, named)))
+
+
+def _noted(folder: Path) -> list[str]:
+    path = folder / _ELSEWHERE
+    return read_text(path).splitlines() if path.is_file() else []
 
 
 def _journals_of(folder: Path) -> Iterator[Path]:
-    yield (folder / SWEEP_JOURNAL).absolute()
-    noted = folder / _ELSEWHERE
-    if noted.is_file():
-        yield from map(Path, read_text(noted).splitlines())
+    yield folder / SWEEP_JOURNAL
+    for named in _noted(folder):
+        yield Path(os.path.normpath(folder / named))
 
 
 @dataclass(frozen=True, slots=True)
