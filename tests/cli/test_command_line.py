@@ -9,12 +9,13 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from textwrap import fill
 
 import pytest
 from host_runs import require_host
 
 from vlmeval_findit import cli
-from vlmeval_findit.cli import error_text, main
+from vlmeval_findit.cli import coordinate_lines, error_text, main
 from vlmeval_findit.core import as_called, hide_bars, program, quiet_log
 
 
@@ -133,6 +134,23 @@ def test_commands_are_named_as_they_were_typed(monkeypatch: pytest.MonkeyPatch) 
         text = as_called("python run_findit.py data list (names: run_findit.py models)")
         assert text.startswith(expected)
         assert as_called(text) == text, "a message may pass by twice"
+    program.cache_clear()
+
+
+@pytest.mark.parametrize("typed", ["run_findit.py", "/venv/bin/findit"])
+def test_a_command_is_named_once_wherever_lines_are_folded(
+    typed: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "argv", [typed])
+    program.cache_clear()
+    for words in range(40):
+        line = f"{'a ' * words}type: python run_findit.py coords FILE"
+        for text in (
+            "\n".join(coordinate_lines.folded([line])),
+            fill(line, 80, subsequent_indent="  "),
+        ):
+            told = " ".join(as_called(text).split())
+            assert told.endswith(f"type: {program()} coords FILE"), words
     program.cache_clear()
 
 

@@ -328,6 +328,20 @@ def test_servers_of_two_setups_are_refused(capsys: Out) -> None:
         assert "CANNOT BE TOLD" in capsys.readouterr().out
 
 
+def test_what_one_server_says_is_not_said_of_a_silent_one(capsys: Out) -> None:
+    card = {"id": "mine", "owned_by": "vllm", "root": "OpenGVLab/InternVL3-8B"}
+    pages = {"/api/v1/models": {"data": [card]}, "/api/version": {"version": "0.13.0"}}
+    command = ["reproduce", "InternVL3-8B=mine", "--set", "RefCOCO_val", "--base-url"]
+    with ChatServer(right, pages) as open_, ChatServer(right) as silent:
+        assert main([*command, f"{open_.url},{silent.url}"]) == 2
+    told = capsys.readouterr()
+    words = " ".join(told.err.split())
+    assert f"{silent.url}: not told which program and checkpoint answer; the others" in words
+    assert "say vllm 0.13.0 OpenGVLab/InternVL3-8B" in words
+    (path,) = Path().rglob(REPRODUCTION)
+    assert read_reproduction(path).engine == ""
+
+
 # --- what asks nothing ----------------------------------------------------------------------------
 
 

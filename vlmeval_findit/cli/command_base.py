@@ -215,7 +215,7 @@ def print_note(text: str) -> None:
     if sys.stderr.isatty():
         width = shutil.get_terminal_size().columns
         wrapper = TextWrapper(width, break_long_words=False, break_on_hyphens=False)
-        text = "\n".join(map(wrapper.fill, text.split("\n")))
+        text = "\n".join(map(wrapper.fill, as_called(text).split("\n")))
     say(text, file=sys.stderr)
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from textwrap import wrap
 
 from ..coords import Distortion, describe_convention
+from ..core import as_called
 
 
 def some_described(names: Sequence[str], most: int = 3) -> str:
@@ -18,7 +19,8 @@ def some_described(names: Sequence[str], most: int = 3) -> str:
 
 def folded(lines: Sequence[str]) -> Iterator[str]:
     """Fold lines at 80 columns; continuations are indented, and paths and flags stay whole."""
-    for line in map(str.rstrip, lines):
+    for text in lines:
+        line = as_called(text.rstrip())
         indent = " " * (len(line) - len(line.lstrip()) + 2)
         yield from wrap(
             line,

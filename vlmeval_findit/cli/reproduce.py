@@ -347,7 +347,7 @@ def _with_version(package: str) -> str:
 
 
 async def _program_at(entry: ModelEntry, options: ModelOptions) -> RunningProgram | None:
-    """Return the program behind base URLs; None if none says what it is.
+    """Return the program behind base URLs; None if one of them does not say what it is.
 
     Raises:
         ValueError: the servers are of several setups, whose answers would be taken for one's.
@@ -358,13 +358,23 @@ async def _program_at(entry: ModelEntry, options: ModelOptions) -> RunningProgra
     name = entry.served or entry.name
     async with HttpClient(timeout=20.0) as client:
         looks = [running_program(client, server, name) for server in servers]
-        programs = set(await asyncio.gather(*looks)) - {None}
+        found = await asyncio.gather(*looks)
+    programs = {program for program in found if program is not None}
     if len(programs) > 1:
-        told = sorted(_setup_words(program) for program in programs if program is not None)
+        told = sorted(_setup_words(program) for program in programs)
         raise ValueError(
             f"--base-url: the servers are of {len(told)} setups ({'; '.join(told)}): name those of "
             "one"
         )
+    silent = [server.name for server, program in zip(servers, found, strict=True) if not program]
+    if programs and silent:
+        # What one says is not said of the others.
+        (program,) = programs
+        print_note(
+            f"{', '.join(silent)}: not told which program and checkpoint answer; the others say "
+            f"{_setup_words(program)}, so that it is not known of the whole"
+        )
+        return None
     return next(iter(programs), None)
 
 

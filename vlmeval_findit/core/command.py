@@ -35,7 +35,8 @@ def program() -> str:
 def as_called(text: str) -> str:
     """Name our command in a text as it was typed; twice is as once."""
     # What a slash precedes is a path, from the first time.
-    return re.sub("(python )?(?<!/)run_findit[.]py", lambda _: program(), text)
+    # A line may have been folded between the two words.
+    return re.sub(r"(python\s+)?(?<!/)run_findit[.]py", lambda _: program(), text)
 
 
 def shipped_folder(name: str) -> Path:
