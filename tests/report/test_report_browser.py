@@ -73,6 +73,8 @@ def test_it_loads_nothing_but_itself(opened: Any, page: Path) -> None:
         == "Network.requestWillBeSent"
     ]
     assert {url for url in requests if not url.startswith("data:")} == {page.as_uri()}
+    assert chrome.text_of(opened, "count") == "60 answers", "those in reported formats"
+    opened.find_element("id", "all-answers").click()
     assert chrome.text_of(opened, "count") == "80 answers"
     broken = opened.execute_async_script(
         "const done = arguments[0];"
@@ -97,7 +99,8 @@ def test_filters(opened: Any) -> None:
         return int(chrome.text_of(opened, "count").split()[0])
 
     assert all("Good" in card for card in chrome.choose(opened, model="Good"))
-    assert counts(model="Good") == 40
+    assert counts() == 20, "in its reported format"
+    assert counts(format="") == 40
     assert counts(format="xyxy_text") == 20
     assert counts(model="", format="", reason="not JSON") >= 20
     assert counts(reason="", search="i SEE it") == 1
@@ -127,7 +130,7 @@ def test_orders_and_pages(opened: Any) -> None:
     assert worst[0] < best[0]
     cards = chrome.choose(opened, order="disagree")
     assert all("formats differ by" in card and "Good" in card for card in cards)
-    chrome.choose(opened, order="row")
+    chrome.choose(opened, order="row", format="")
     assert chrome.text_of(opened, "page") == "page 1 of 7"
     assert not opened.find_element("id", "previous").is_enabled()
     opened.execute_script("document.getElementById('next').click()")
@@ -154,7 +157,7 @@ def test_an_overlay_lies_where_its_box_is(opened: Any) -> None:
 def test_the_keyboard_is_enough(opened: Any) -> None:
     from selenium.webdriver.common.keys import Keys
 
-    chrome.choose(opened, model="Good", order="row")
+    chrome.choose(opened, model="Good", format="", order="row")
     opened.execute_script("document.querySelector('#cards .card').focus()")
     chrome.press(opened, Keys.ENTER)
     assert chrome.text_of(opened, "detail-title").endswith("row 0")

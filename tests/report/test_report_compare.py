@@ -84,22 +84,19 @@ def test_metrics_of_pairs_are_those_of_the_statistics(board: Board) -> None:
         assert sum(numbers[3] for numbers in pair["losses"]) == pytest.approx(-gained, abs=1e-2)
 
 
-def test_the_page_opens_with_two_models_that_differ(board: Board) -> None:
+def test_the_page_opens_with_the_best_two_models(board: Board) -> None:
     runs = [row.run for row in board.runs]
     pairs = pair_values(choose_pairs(board), board, runs)
     # Both and Early, Both and Late, Early and Late, both formats of Both.
     assert [pair["counts"]["differ"] for pair in pairs[:3]] == [6, 6, 8]
 
-    def opens(*told_apart: bool | None) -> int:
-        tested = [
-            {**pair, "metrics": [[*pair["metrics"][0][:7], told]]}
-            for pair, told in zip(pairs, told_apart, strict=True)
-        ]
-        return opening_pair(tested, runs)
-
-    assert opens(False, True, True, True) == 1
-    most = max(range(4), key=lambda at: pairs[at]["counts"]["differ"])
-    assert opens(False, None, False, True) == most, "two formats of a model do not count"
+    opened = pairs[opening_pair(pairs, runs)]
+    sides = [runs[opened[side]] for side in ("left", "right")]
+    assert sides == [board.run(model, "Pascal") for model in board.models[:2]]
+    of_formats = [pair for pair in pairs if runs[pair["left"]].model == runs[pair["right"]].model]
+    assert opening_pair([*of_formats, *pairs], runs) == len(of_formats)
+    few = {**of_formats[0], "counts": {"differ": 0}}
+    assert opening_pair([few, *of_formats], runs) == 1, "where no two models are compared"
     assert opening_pair([], runs) == 0
     assert data_of(make_page(board, NOW))["opening_pair"] == opening_pair(pairs, runs)
     # Pairs of --compare come first.

@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from boards import JSON, LABELS_JSON, TEXT, board, many, runs
+from boards import JSON, LABELS_JSON, NOW, TEXT, board, many, runs
 from report_browser import luminance
 from scored_runs import World, query, saying, speaking
 
-from vlmeval_findit.leaderboard import Board, make_board, remarks
+from vlmeval_findit.leaderboard import SPACE_IN_DOUBT, Board, make_board, remarks
 from vlmeval_findit.report import (
     BEST_STANDING,
     COLOUR_RAMP,
@@ -23,9 +23,10 @@ from vlmeval_findit.report import (
     charts,
     headlines_of,
     losses_of,
+    make_page,
     panels_of,
 )
-from vlmeval_findit.scoring import load_runs
+from vlmeval_findit.scoring import Run, load_runs
 
 YXYX = "FindIt_Pascal_yxyx_json"
 
@@ -212,3 +213,38 @@ def test_heat_map_values_are_readable() -> None:
         light = luminance([a + (b - a) * (place - low) for a, b in pairs])
         white = share / 100 > READ_IN_WHITE
         assert (1.05 / (light + 0.05) if white else (light + 0.05) / 0.05) >= 4.5
+
+
+@pytest.mark.parametrize("doubts", [0, 1, 3])
+def test_spaces_in_doubt_are_on_the_first_screen(runs: list[Run], doubts: int) -> None:
+    changed = []
+    for at, run in enumerate(runs):
+        doubt = f"declared a, but the answers follow {at}" if at < doubts else None
+        changed.append(replace(run, provenance=replace(run.provenance, coords_doubt=doubt)))
+    board = make_board(changed)
+    shown = headlines(board)
+    assert ("meant" in shown) == (doubts > 0)
+    if doubts:
+        first, *others = dict(remarks(board))[SPACE_IN_DOUBT]
+        more = f"; {len(others)} more in Notes" if others else ""
+        assert shown["meant"] == ("Coordinate space in doubt", f"{first}{more}")
+
+
+def test_one_model_is_in_no_contest(world: World) -> None:
+    """It is asked what it scores and where it is weak; nothing on the page calls it best."""
+    world.predict("M", JSON, speaking(JSON, 0.9))
+    world.predict("M", LABELS_JSON, speaking(LABELS_JSON, 0.4))
+    board = make_board(load_runs([world.runs]))
+    lines = headlines_of(board, panels_of(board), losses_of(board))
+    questions = [line.question for line in lines]
+    assert questions[:2] == ["What does M score?", "Where is it weak?"]
+    assert questions[-1] == "Which error costs M most?"
+    weak = board.entry("M", "Pascal_multilabel", board.metrics[0].name)
+    assert lines[1].answer == "Pascal_multilabel"
+    assert lines[1].because.startswith(f"{weak.tested:.1f} %; best on Pascal: ")
+    html = make_page(board, NOW)
+    for word in ("Which model is best?", "Who is best, and", "Filled: no model", "Ranks are by"):
+        assert word not in html, word
+    spec = charts.forest(board.headline, board.models, panels_of(board))
+    assert "best" not in spec["description"]
+    assert not [row for row in spec["data"]["values"] if "best" in row["text"]]

@@ -36,6 +36,7 @@ from .notes import (
     how_to_read as how_to_read,
     format_note as format_note,
     formats_used as formats_used,
+    SPACE_IN_DOUBT as SPACE_IN_DOUBT,
     formats_chosen as formats_chosen,
     formats_tried as formats_tried,
     formats_compared as formats_compared,

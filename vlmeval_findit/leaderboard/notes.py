@@ -40,6 +40,7 @@ from .published_rows import other_annotations
 from .result_table import NONE, RANKS_SIGN, Note
 
 MOST = 12  # Most models that notes name; the tables have all
+SPACE_IN_DOUBT = "Coordinate space in doubt"  # Title of a remark
 _MOST_ALIKE = 3  # Most lines that differ in their numbers only
 _FEWEST_ALL = 3  # "All 2 models" says no more than their names
 
@@ -200,7 +201,7 @@ def remarks(board: Board, only_reported: bool = False) -> list[Note]:
         ],
         "Replies": by_run(lambda run: run.provenance.reply_note),
         "Stated by the user": by_run(lambda run: run.provenance.stated_note),
-        "Coordinate space in doubt": by_run(_doubt),
+        SPACE_IN_DOUBT: by_run(_doubt),
         "Formats tried": _tried_lines(board),
         "Formats named beforehand": _named_lines(board),
         ELSEWHERE.capitalize(): _unknown_lines(board),

@@ -163,20 +163,22 @@ def forest(metric: Metric, models: Sequence[str], panels: Sequence[Panel]) -> Sp
     names = names_of(order, AXIS_NAME)
     # Longer ones would be wider than their panels, and the chart wider than the page.
     titles = names_of((panel.name for panel in panels), AXIS_NAME)
+    alone = len(models) == 1  # It is in no contest
     rows = []
     for panel in panels:
         for dot in panel.dots:
+            stands = "" if alone else f"; {_standing(dot)}"
             low, high = ends_of(dot.entry.tested_interval)
             tested = with_unit(metric, dot.entry.tested)
             value = f"{tested}{spread(dot.entry.tested_interval)}"
             rows.append({
                 "panel": titles[panel.name], "model": names[dot.model], "standing": dot.standing,
                 "value": round(dot.entry.tested, 4), "low": low, "high": high,
-                "text": f"{printable(dot.model)}, {printable(panel.name)}: {value}; "
-                        f"{_standing(dot)}",
+                "text": f"{printable(dot.model)}, {printable(panel.name)}: {value}{stands}",
             })  # fmt: skip
     shown = [standing for standing in STANDINGS if any(row["standing"] == standing for row in rows)]
-    legend = {"title": None, "orient": "top", "symbolSize": 110, "symbolStrokeWidth": 2}
+    key = {"title": None, "orient": "top", "symbolSize": 110, "symbolStrokeWidth": 2}
+    legend = None if alone else key
     fill, stroke, shape = (
         nominal("standing", scale={"domain": shown, "range": list(looks)}, legend=legend)
         for looks in zip(*(_LOOKS[standing] for standing in shown), strict=True)
@@ -191,7 +193,7 @@ def forest(metric: Metric, models: Sequence[str], panels: Sequence[Panel]) -> Sp
     bounds = {"x": number("low", **x), "x2": {"field": "high"}, "stroke": stroke}
     rules = [layer("rule", bounds, strokeWidth=2.5, aria=False)] if have_ends(rows) else []
     return chart(
-        f"{metric.title} with 95 % intervals; best: {best}", fit, rows,
+        f"{metric.title} with 95 % intervals{'' if alone else f'; best: {best}'}", fit, rows,
         facet=nominal("panel", title=None, sort=[*titles.values()]),
         columns=fit.columns,
         spec={

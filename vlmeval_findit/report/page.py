@@ -69,7 +69,7 @@ from .transcripts import Missing, Transcript, gather_transcripts
 # The parts of the page's script, in this order
 _SCRIPTS = (
     "elements", "theme", "drawing", "zoom", "detail", "gallery", "compare", "losses", "labels",
-    "charts", "costs", "start",
+    "charts", "costs", "tables", "start",
 )  # fmt: skip
 
 _RUNS = 2_000  # Most rows of the table of runs
@@ -238,7 +238,8 @@ def _gallery(page: PageSource) -> Contents:
         "kinds": kinds_of_cards(cards, len(transcripts), is_doubted=bool(doubts)),
         "missing": group_by(missing, lambda each: each.reason),
     }
-    return Contents(values, gallery_data(cards, page.runs, by_row))
+    reported = [at for at, row in enumerate(page.board.runs) if row.reported]
+    return Contents(values, {**gallery_data(cards, page.runs, by_row), "reported": reported})
 
 
 def _compare(page: PageSource) -> Contents | None:
@@ -303,7 +304,7 @@ def _notes(page: PageSource) -> Contents:
 # In the order of the page
 SECTIONS: tuple[Section[PageSource], ...] = (
     Section("headlines", "First screen", "headlines.html.j2", _headlines, is_linked=False),
-    Section("best", "Who is best?", "best.html.j2", _best),
+    Section("best", "Scores", "best.html.j2", _best),
     Section("setup", "Setup", "setup.html.j2", _setup),
     Section("formats", "Which format?", "formats.html.j2", _formats),
     Section("cost", "What does it cost?", "costs.html.j2", _cost),
@@ -389,5 +390,6 @@ def _empty_data(board: Board) -> dict[str, str]:
         "error_types": [(each.key, each.name, each.meaning) for each in error_types],
         "too_few": TOO_FEW_IMAGES,
         "pairs": [],
+        "reported": [],
     }
     return {key: json_in_html(value) for key, value in values.items()}

@@ -156,13 +156,11 @@ def _row_elsewhere(
 def opening_pair(pairs: Sequence[Mapping[str, Any]], runs: Sequence[Run]) -> int:
     """Return the place of the pair to open with, among those of :func:`pair_values`.
 
-    It is the first pair of two models whose first metric differs significantly; else the pair with
-    the most queries that differ.
+    It is the first pair of two models, the best two as they are reported; else the pair with the
+    most queries that differ.
     """
     for place, pair in enumerate(pairs):
-        models = {runs[pair[side]].model for side in ("left", "right")}
-        told_apart = [significant for *_, significant in pair["metrics"][:1]]
-        if len(models) == 2 and any(told_apart):
+        if runs[pair["left"]].model != runs[pair["right"]].model:
             return place
     return max(range(len(pairs)), key=lambda at: pairs[at]["counts"]["differ"], default=0)
 

@@ -9,13 +9,16 @@ from dataclasses import dataclass
 from ..analysis import ELSEWHERE
 from ..core import counted
 from ..leaderboard import (
+    SPACE_IN_DOUBT,
     Board,
     RankedValue,
     difference_of,
     formats_compared,
     formats_tried,
     formats_used,
+    remarks,
 )
+from ..protocol import Better
 from ..statistics import TOO_FEW_IMAGES, Difference, Verdict
 from .lost_points import Losses
 from .value_text import spread, with_unit
@@ -121,9 +124,14 @@ def headlines_of(board: Board, panels: Sequence[Panel], losses: Losses) -> list[
     if not panels:
         return []
     panel = panels[0]
+    if len(board.models) == 1:
+        first = [*_score(board, panel), *_weakest(board)]
+    else:
+        first = [*_best(board, panel)]
     return [
-        *_best(board, panel),
+        *first,
         *_certain(board, panel),
+        *_doubtful_space(board),
         *_format(board, panel),
         *_error(panel.dots[0], losses),
     ]
@@ -142,6 +150,36 @@ def _best(board: Board, panel: Panel) -> Iterator[Headline]:
         because += f"; next is {dot.model}: {with_unit(board.headline, dot.entry.tested)}"
     names = [best.model, *(dot.model for dot in equal)]
     yield Headline("Which model is best?", " and ".join(names), because)
+
+
+def _score(board: Board, panel: Panel) -> Iterator[Headline]:
+    """Yield what a model alone scores: it is in no contest."""
+    (dot,) = panel.dots
+    interval = spread(dot.entry.tested_interval).replace("(", "(95 % interval ")
+    where = panel.datasets[0]
+    if len(panel.datasets) > 1:
+        where = f"mean over {counted(len(panel.datasets), 'dataset')}"
+    because = f"{board.headline.name}{interval}, {where}{_optimism(board, dot.entry)}"
+    yield Headline(
+        f"What does {dot.model} score?", with_unit(board.headline, dot.entry.tested), because
+    )
+
+
+def _weakest(board: Board) -> Iterator[Headline]:
+    """Yield the dataset on which a model alone scores least; nothing where it has one."""
+    (model,) = board.models
+    entries = []
+    for name in board.counted_datasets:
+        entry = board.entry(model, name, board.metrics[0].name)
+        if entry is not None:
+            entries.append((entry.tested, name))
+    if len(entries) < 2:
+        return
+    entries.sort(reverse=board.metrics[0].better is Better.LOWER)
+    worst, *_, best = entries
+    low, high = (with_unit(board.headline, value) for value, _ in (worst, best))
+    if low != high:
+        yield Headline("Where is it weak?", worst[1], f"{low}; best on {best[1]}: {high}")
 
 
 def _optimism(board: Board, entry: RankedValue) -> str:
@@ -209,6 +247,15 @@ def _why_untested(best: Dot, other: Dot) -> str:
         if dot.entry.elsewhere is not None and dot.entry.elsewhere.value is None:
             return f"no value {ELSEWHERE} of {dot.model} is known (see Notes)"
     return TOO_FEW_IMAGES
+
+
+def _doubtful_space(board: Board) -> Iterator[Headline]:
+    """Yield the warning that comes before any reading of scores: boxes may be misread."""
+    lines = dict(remarks(board)).get(SPACE_IN_DOUBT)
+    if lines:
+        first, *others = lines
+        more = f"; {len(others)} more in Notes" if others else ""
+        yield Headline("Are boxes read as they are meant?", SPACE_IN_DOUBT, f"{first}{more}")
 
 
 def _format(board: Board, panel: Panel) -> Iterator[Headline]:

@@ -1,7 +1,8 @@
 // The answers: by filters, in an order, page by page.
 const PAGE = 12;
 const gallery = { cards: [], page: 0 };
-for (const card of data.cards) Object.assign(card, data.runs[card.run]);
+const reportedRuns = new Set(data.reported);
+for (const card of data.cards) Object.assign(card, data.runs[card.run], { reported: reportedRuns.has(card.run) });
 const SELECTS = ["model", "dataset", "format", "error_type", "size", "reason", "part", "doubt"];
 const IOUS = ["iou-from", "iou-to"];
 
@@ -24,10 +25,15 @@ function isWithin(iou) {
   return iou !== null && iou >= Number(from || 0) && iou <= Number(to || 1);
 }
 
+const REPORTED = "reported formats";
+const hasReported = (model, dataset) => data.cards.some((card) => card.reported && card.model === model && card.dataset === dataset);
+
 function matches(card) {
-  for (const key of ["model", "dataset", "format"]) {
+  for (const key of ["model", "dataset"]) {
     if (at(key).value && card[key] !== at(key).value) return false;
   }
+  const format = at("format").value;
+  if (format && !(format === REPORTED ? card.reported : card.format === format)) return false;
   const error_type = at("error_type").value;
   if (error_type === NO_ERROR ? card.error_types.length : error_type && !card.error_types.includes(error_type)) return false;
   if (at("size").value && !card.sizes.includes(at("size").value)) return false;
@@ -136,7 +142,11 @@ function openLinked() {
 function fillFilters() {
   const met = (key) => [...new Set(data.cards.flatMap((card) => card[key]))].filter(Boolean).sort();
   const same = (values) => values.map((value) => [value, value]);
-  for (const key of ["model", "dataset", "format"]) fill(key, same(met(key)), "all");
+  for (const key of ["model", "dataset"]) fill(key, same(met(key)), "all");
+  // A page opens on what its tables are of.
+  const isChoice = data.cards.some((card) => card.reported) && data.cards.some((card) => !card.reported);
+  fill("format", [...same(isChoice ? [REPORTED] : []), ...same(met("format"))], "all");
+  at("format").value = isChoice ? REPORTED : "";
   const doubts = met("doubt");
   fill("doubt", same(doubts.length ? [ANY_DOUBT, ...doubts] : []), "all");
   fill("reason", same(["as asked", "not as asked", ...met("reason")]), "all");

@@ -1,6 +1,7 @@
 // The start of the report. What a section that could not be made would need is not there.
 startTheme();
 startCharts();
+startTables();
 startCosts();
 if (isMade("gallery")) startDetail();
 startCompare();
