@@ -5,12 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from ipaddress import IPv4Address
 from types import MappingProxyType
 from urllib.parse import SplitResult, parse_qsl, urlsplit, urlunsplit
 
 from ...core import is_secret_header, remember_secrets
 
 _OPENAI = "api.openai.com"
+_LONGEST_PART = 63  # of the name of a host
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -108,12 +110,30 @@ def _parts(url: str) -> SplitResult:
         raise ValueError(f"the base URL {shown!r} cannot be read") from None
     if not host:
         raise ValueError(f"the base URL {shown!r} has no host")
+    if not _is_possible(host):
+        raise ValueError(
+            f"the base URL {shown!r} has a host that cannot exist: an address has four numbers "
+            f"up to 255 (127.0.0.1), each part of a name 1 to {_LONGEST_PART} characters"
+        )
     if parts.username is not None:
         raise ValueError(
             f"the base URL {shown!r} contains credentials, which would be recorded: pass them "
             "as --key, or as --header 'Authorization: Basic …'"
         )
     return parts
+
+
+def _is_possible(host: str) -> bool:
+    """Return whether a host can be looked up; the client sends nothing to others, and tells it
+    with every call."""
+    if host.replace(".", "").isdecimal():
+        try:
+            IPv4Address(host)
+        except ValueError:
+            return False
+        return True
+    parts = host.removesuffix(".").split(".")
+    return ":" in host or all(0 < len(part) <= _LONGEST_PART for part in parts)
 
 
 def _is_plain(text: str) -> bool:

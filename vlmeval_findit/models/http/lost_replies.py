@@ -20,6 +20,12 @@ from .stated_costs import RESPONSE_HEADERS
 # What the client says of a malformed reply, up to where it quotes it
 _UNTIL_QUOTED = re.compile(r"[^:\n]*?(?=:|\n| b?['\"]|$)")
 
+# What helps against a certificate, by OpenSSL's code of what is wrong with it
+_CLOCK = "its owner must renew it, unless the clock of this machine is wrong"
+_NAMES = "type an address (--base-url) with a name that the certificate has"
+_CERTIFICATE_ADVICE = {9: _CLOCK, 10: _CLOCK, 62: _NAMES, 64: _NAMES}
+_AUTHORITY_ADVICE = "if the authority is yours, name its file in SSL_CERT_FILE"
+
 _NOT_REACHED = ": is the server running, and is its address (--base-url) right?"
 
 
@@ -66,6 +72,13 @@ def _words(error: Exception, sending: Sending, timeout: float) -> str:
         return f"{came} broke off ({_kind(error)})"
     if isinstance(error, aiohttp.ServerDisconnectedError):
         return "no reply: the server ended the connection (ServerDisconnectedError)"
+    if isinstance(error, aiohttp.ClientConnectorSSLError):
+        # Its number is OpenSSL's, and no error of the system.
+        said = getattr(error.os_error, "reason", "") or "SSLError"
+        return (
+            f"no reply: https fails at {error.host}:{error.port} ({said}): should its address "
+            "(--base-url) begin with http://?"
+        )
     hint = "" if was_sent_whole(getattr(error, "os_error", error)) else _NOT_REACHED
     return f"no reply ({_kind(error)}){hint}"
 
@@ -93,5 +106,6 @@ def _untrusted(error: aiohttp.ClientConnectorCertificateError) -> CallError:
     """Return the error of a certificate that will be refused every time."""
     reason = error.certificate_error
     told = getattr(reason, "verify_message", "") or str(reason)
-    hint = "if the authority is yours, name its file in SSL_CERT_FILE"
+    code = getattr(reason, "verify_code", 0)
+    hint = _CERTIFICATE_ADVICE.get(code, _AUTHORITY_ADVICE)
     return CallError(f"no trusted certificate ({told}): {hint}", hopeless=True)
