@@ -179,6 +179,18 @@ def test_the_keyboard_is_enough(opened: Any) -> None:
     assert chrome.text_of(opened, "page") == "page 2 of 4"
 
 
+@pytest.mark.parametrize("width", [320, 390, 1280])
+def test_no_line_of_an_answer_is_cut(opened: Any, width: int) -> None:
+    with chrome.emulated(opened, width):
+        chrome.choose(opened, format="", order="disagree")
+        opened.execute_script("document.querySelector('#cards .card').click()")
+        lines = "[...document.querySelectorAll('#detail .texts :is(p, small, li, h4)')]"
+        texts = opened.execute_script(f"return {lines}.map(each => each.textContent)")
+        assert any("points apart on this query" in text for text in texts)
+        cut = f"{lines}.filter(each => each.scrollWidth > each.clientWidth + 1)"
+        assert opened.execute_script(f"return {cut}.map(each => each.textContent)") == []
+
+
 # --- light, dark, motion, paper -------------------------------------------------------------------
 
 
