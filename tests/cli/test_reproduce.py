@@ -328,7 +328,7 @@ def test_servers_of_two_setups_are_refused(capsys: Out) -> None:
         assert "CANNOT BE TOLD" in capsys.readouterr().out
 
 
-def test_what_one_server_says_is_not_said_of_a_silent_one(capsys: Out) -> None:
+def test_what_one_server_says_is_said_of_no_silent_one(capsys: Out) -> None:
     card = {"id": "mine", "owned_by": "vllm", "root": "OpenGVLab/InternVL3-8B"}
     pages = {"/api/v1/models": {"data": [card]}, "/api/version": {"version": "0.13.0"}}
     command = ["reproduce", "InternVL3-8B=mine", "--set", "RefCOCO_val", "--base-url"]
