@@ -80,19 +80,20 @@ ENTRIES = [
 def test_a_model_is_known_as_under_vlmevalkits_runner(entry: ModelEntry) -> None:
     """Either goes on where the other ended."""
     require_host()
-    from vlmeval_findit.host import VLMEvalKitModel, make_known, register
+    from vlmeval_findit.host import VLMEvalKitModel, make_known, preflight, register
 
     register()
     said = []
     for known in (VLMEvalKitModel(entry), deployment_of(entry)):
-        try:
-            if entry.checkpoint is not None:
-                make_known(entry.name, entry.checkpoint, entry.like)
-            known.check()
-            described = [known.describe(variant) for variant in QUESTIONS]
-            said.append(([dict(known.key(variant)) for variant in QUESTIONS], described))
-        except ValueError as error:
-            said.append(str(error))
+        with preflight.models_of_command([]):
+            try:
+                if entry.checkpoint is not None:
+                    make_known(entry.name, entry.checkpoint, entry.like)
+                known.check()
+                described = [known.describe(variant) for variant in QUESTIONS]
+                said.append(([dict(known.key(variant)) for variant in QUESTIONS], described))
+            except ValueError as error:
+                said.append(str(error))
     assert said[0] == said[1]
 
 

@@ -178,9 +178,7 @@ def _value_columns(
 
     def as_reported(model: str) -> TableCell:
         known = entry(model)
-        if known is None:
-            return TableCell()
-        return TableCell(known.value, sign=VOTED if known.voted else "")
+        return TableCell() if known is None else reported_cell(known)
 
     if not board.elsewhere:
         return [value_column(name, tested, note=note, is_mean=is_mean, published=published)]
@@ -189,6 +187,11 @@ def _value_columns(
         value_column(elsewhere_column(name), tested),
     ]
     return [replace(column, is_mean=is_mean, folded=True) for column in columns]
+
+
+def reported_cell(entry: RankedValue) -> TableCell:
+    """Make the cell of the value in the reported format: ``46.7 †``."""
+    return TableCell(entry.value, sign=VOTED if entry.voted else "")
 
 
 def tested_cell(entry: RankedValue) -> TableCell:

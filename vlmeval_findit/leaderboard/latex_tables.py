@@ -9,13 +9,13 @@ from functools import partial
 
 from ..scoring import Run
 from .board import Board, RankedValue
-from .board_tables import metric_table, reported_formats, tested_cell
+from .board_tables import metric_table, reported_cell, reported_formats, tested_cell
 from .columns import Column, table_of, value_column
 from .comparable import asked_at
 from .cost_tables import cost_table
 from .legends import elsewhere_column
 from .notes import notes_of, signs_of
-from .result_table import Table
+from .result_table import Table, TableCell
 from .table_output import to_booktabs, to_latex
 
 
@@ -98,10 +98,16 @@ _EntryOf = Callable[[str], RankedValue | None]  # Of a dataset
 
 
 def _value_of_entry(name: str, entry: _EntryOf, note: str) -> Column[str]:
-    value: Column[RankedValue] = value_column(name, lambda known: known.value, note=note)
+    value: Column[RankedValue] = value_column(name, reported_cell, note=note)
     return value.by(entry)
 
 
 def _tested_of_entry(name: str, entry: _EntryOf) -> Column[str]:
-    value: Column[RankedValue] = value_column(name, lambda known: tested_cell(known).value)
+    value: Column[RankedValue] = value_column(name, _value_and_sign)
     return value.by(entry)
+
+
+def _value_and_sign(entry: RankedValue) -> TableCell:
+    """Make the cell of what is tested, without its interval and ranks, which the means have."""
+    cell = tested_cell(entry)
+    return TableCell(cell.value, sign=cell.sign)
