@@ -196,7 +196,10 @@ def latex(made: Outputs) -> Iterator[Stated]:
 
 
 def _cells(head: list[str], rows: list[list[str]], name: str, board: Board) -> Iterator[Stated]:
-    """Yield the values of a table for people: a model a row, a mean or dataset a column."""
+    """Yield the values of a table for people: models by means and datasets, either way round."""
+    if head[0] == "dataset":
+        head, *rows = [list(column) for column in zip(head, *rows, strict=True)]
+        head[0] = "model"
     columns = [re.sub(r" *<sub>.*?</sub>", "", cell) for cell in head]
     means = {mean.name for mean in board.means}
     datasets = {dataset.name for dataset in board.datasets}

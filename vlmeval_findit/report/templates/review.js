@@ -99,10 +99,14 @@ function showProgress() {
 
 function goTo(place, atEnd = false) {
   if (place < 0 || place >= data.rows.length) return;
-  endEdit();
-  isAtEnd = atEnd;
   progress.place = place;
   keepProgress();
+  showPlace(atEnd);
+}
+
+function showPlace(atEnd) {
+  endEdit();
+  isAtEnd = atEnd;
   showRow();
 }
 
@@ -252,11 +256,11 @@ function askName() {
   at("name").select();
 }
 
-// Another window with this page went on.
+// Another window with this page went on. Nothing is stored: that would overwrite its next decision.
 function followOtherWindow(event) {
   if (event.key !== keyOf(progress.reviewer)) return;
   becomeReviewer(progress.reviewer);
-  goTo(progress.place, data.rows.every(isDecided));
+  showPlace(data.rows.every(isDecided));
 }
 
 function startReview() {
