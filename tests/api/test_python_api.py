@@ -29,7 +29,7 @@ def test_commands_without_models_import_nothing_heavy() -> None:
     code = (
         "import sys, vlmeval_findit as f\n"
         "f.read('[]', 'xyxy_json', size=(9, 9), space='unit')\n"
-        "f.reward(['[]'], [[[0, 0, 1, 1]]], 'xyxy_json', sizes=(9, 9), space='unit')\n"
+        "f.reward(['[]'], [[[0, 0, 5, 5]]], 'xyxy_json', sizes=(9, 9), space='unit')\n"
         "f.score(['[]'], [[]], 'xyxy_json', sizes=(9, 9), space='unit').metric_values\n"
         "f.prompt('dog', 'xyxy_json', 'a.jpg'); f.load_runs; f.draw; f.open_model('FullImage')\n"
         "heavy = {'torch', 'vlmeval', 'pandas', 'scipy', 'vl_convert', 'transformers', 'cv2'}\n"

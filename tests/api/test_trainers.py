@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import logging
+import sys
 from collections.abc import Sequence
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -154,13 +156,27 @@ def test_a_query_without_a_column_is_refused() -> None:
         findit.reward_function("verl")("mine", "[]", None, QUERY)
 
 
-def test_the_files_of_the_page_are_what_trainers_load() -> None:
+class _Orm:
+    """As in ``swift.rewards``."""
+
+    def __init__(self, args: Any = None, **options: Any) -> None:
+        self.args = args
+
+
+def test_the_files_of_the_page_are_what_trainers_load(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("torch")
+    rewards = ModuleType("swift.rewards")
+    orms: dict[str, Any] = {}
+    vars(rewards).update(ORM=_Orm, orms=orms)
+    monkeypatch.setitem(sys.modules, "swift", ModuleType("swift"))
+    monkeypatch.setitem(sys.modules, "swift.rewards", rewards)
     names: dict[str, Any] = {}
     for block in blocks(PAGES["docs/how-to/train.md"]):
         if block.info == "python" and ">>>" not in block.text:
             exec(block.text, names)
     assert names["compute_score"]("mine", REPLIES[0], BOX, QUERY) == 1
+    many = {name: [value] for name, value in QUERY.items()}
+    assert orms["findit"](args=None)(REPLIES[:1], trainer_state=None, **many) == [1]
     assert names["reward_func"]([f"Where?{REPLIES[0]}"], ["Where?"], [QUERY])["rewards"] == 1
 
 

@@ -12,7 +12,14 @@ from ..boxes import MatchRule, ParsedReply, Truth, match
 from ..core import printable, shorten
 from ..protocol import DrawnBox, Reply, Role
 from ..storage import decode_image
-from .inputs import BoxesLike, ImageLike, image_in_memory, is_file, predicted_boxes
+from .inputs import (
+    BoxesLike,
+    ImageLike,
+    check_in_image,
+    image_in_memory,
+    is_file,
+    predicted_boxes,
+)
 from .inputs import truth as truth_from
 from .reply_scores import ReplyBoxes
 
@@ -78,6 +85,7 @@ def draw(
 
     Raises:
         ImageFileError: the file is no image.
+        ValueError: a true box is not in the image.
         ValueError: the array is no image, a box of the truth is invalid, or one of the answer is
             not four finite numbers.
     """
@@ -136,6 +144,7 @@ def _boxes(
 ) -> tuple[DrawnBox, ...]:
     """Return the boxes of a frame with their roles, as in the report."""
     true = truth if isinstance(truth, Truth) else truth_from(truth)
+    check_in_image(true, size)
     match_rule = MatchRule.BOX_OVERLAP
     if isinstance(answer, ReplyBoxes):
         match_rule = answer.match_rule

@@ -21,10 +21,14 @@ from ..benchmarks.findit import Family as Family
 from ..boxes import Space, Truth
 from ..core import suggestion
 from ..protocol import (
+    THINK,
+    USUAL_THOUGHTS,
     Message,
     NotAReplyError,
     Reply,
     ReplyRecord,
+    ThoughtMarks,
+    ThoughtRule,
     is_assistant,
     last_answer,
     messages_in,
@@ -39,7 +43,7 @@ Chat = Mapping[str, Any] | Sequence[Mapping[str, Any]]
 """Messages ``{"role": …, "content": …}`` of a chat, or a single message."""
 
 MarksLike = str | Sequence[str]
-"""Marks around thoughts: ``("<plan>", "</plan>")``, or a text with a blank between them."""
+"""Marks around thoughts or answers: ``("<plan>", "</plan>")``, or a text with a blank between."""
 
 ReplyLike = str | Reply | Chat | None
 """A reply: its text; a :class:`.Reply` with its record; a chat, whose last message of the assistant
@@ -215,13 +219,84 @@ def custom_query(
 # --- replies --------------------------------------------------------------------------------------
 
 
-def replies_of(values: Iterable[ReplyLike], marks: MarksLike | None = None) -> list[Reply]:
-    """Return replies with their places as their indices; ``marks`` are those of thoughts."""
+@dataclass(frozen=True, slots=True)
+class ReplyMarks:
+    """What is known of the texts around an answer, besides the usual marks of thoughts."""
+
+    thoughts: MarksLike | None = None
+    thought_opened: bool = False  # By the prompt, so replies begin within a thought
+    answer: MarksLike | None = None  # What stands between them is read
+
+    @property
+    def rule(self) -> ThoughtRule:
+        """Return the rule of thoughts, or raise MarksError."""
+        return USUAL_THOUGHTS if self.thoughts is None else rule_of(thought_marks(self.thoughts))
+
+    @property
+    def opening(self) -> str:
+        """Return the mark that the prompt wrote; "" if it wrote none."""
+        if not self.thought_opened:
+            return ""
+        return THINK.opens if self.thoughts is None else thought_marks(self.thoughts).opens
+
+    @property
+    def around_answer(self) -> ThoughtMarks | None:
+        """Return the marks of answers, or raise MarksError."""
+        return None if self.answer is None else thought_marks(self.answer, "answer_marks")
+
+
+USUAL_MARKS = ReplyMarks()
+
+
+def replies_of(values: Iterable[ReplyLike], marks: ReplyMarks = USUAL_MARKS) -> list[Reply]:
+    """Return replies with their places as their indices.
+
+    >>> (reply,) = replies_of(["so</think><answer>[]</answer>"],
+    ...                       ReplyMarks(thought_opened=True, answer="<answer> </answer>"))
+    >>> reply.answer, reply.recorded.thought
+    ('[]', 'so')
+
+    Raises:
+        TypeError: a value is no reply.
+        MarksError: marks are no pair of texts.
+    """
     replies = [_reply(at, value) for at, value in enumerate(values)]
-    if marks is None:
+    if marks is USUAL_MARKS:
         return replies
-    rule = rule_of(thought_marks(marks))
-    return [replace(reply, thoughts=rule) for reply in replies]
+    rule = marks.rule
+    around = marks.around_answer
+    if marks.thoughts is not None:
+        replies = [replace(reply, thoughts=rule) for reply in replies]
+    if marks.opening:
+        replies = [_in_thought(reply, marks.opening) for reply in replies]
+    if around is not None:
+        replies = [_between(reply, around) for reply in replies]
+    return replies
+
+
+def _in_thought(reply: Reply, opening: str) -> Reply:
+    """Return a reply with the mark that its prompt wrote, unless its thought was taken out."""
+    has_it = reply.text.lstrip().startswith(opening)
+    if reply.failed or reply.recorded.thought or has_it:
+        return reply
+    return replace(reply, text=opening + reply.text)
+
+
+def _between(reply: Reply, marks: ThoughtMarks) -> Reply:
+    """Return a reply whose answer is what the last marks enclose; without them all of it."""
+    split = reply.split
+    begin = split.answer.rfind(marks.opens)
+    if reply.failed or begin < 0:
+        return reply
+    begin += len(marks.opens)
+    end = split.answer.rfind(marks.closes, begin)
+    answer = split.answer[begin:end] if end >= 0 else split.answer[begin:]
+    record = replace(
+        reply.recorded,
+        thought=reply.recorded.thought or split.thought,
+        ends_in_thought=reply.ends_in_thought,
+    )
+    return replace(reply, text=answer.strip(), recorded=record)
 
 
 _NO_ANSWER = ReplyRecord(call={"error": "no reply"})

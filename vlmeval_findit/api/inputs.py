@@ -9,7 +9,7 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 from ..benchmarks.findit import FindItVariant
-from ..boxes import Corners
+from ..boxes import Corners, is_in_first_pixel, leaves_image
 from ..boxes import Ignored as Ignored
 from ..boxes import Truth as Truth
 from ..core import quoted_value
@@ -185,30 +185,45 @@ def predicted_boxes(boxes: BoxesLike) -> tuple[Corners, ...]:
     return corners
 
 
-def truths_of(values: Sequence[Truth | BoxesLike], variant: FindItVariant) -> list[Truth]:
-    """Return the truths of queries of a variant.
+def truths_of(
+    values: Sequence[Truth | BoxesLike],
+    variant: FindItVariant,
+    sizes: Sequence[Size],
+    rows: Sequence[int] | None = None,
+) -> list[Truth]:
+    """Return the truths of queries of a variant, with the sizes of their images.
+
+    ``rows`` are the numbers of the queries, if they are part of a batch.
 
     Raises:
-        ValueError: a box is invalid, or labels or frames do not fit the variant; the message names
-            the query.
+        ValueError: a box is invalid or not in its image, or labels or frames do not fit the
+            variant; the message names the query.
     """
     truths: list[Truth] = []
     last: object = None
-    for at, value in enumerate(values):
+    last_size: Size | None = None
+    for at, (value, size) in enumerate(zip(values, sizes, strict=True)):
         # In training the replies to a prompt share its truth: it is checked once.
-        if truths and value is last:
+        if truths and value is last and size == last_size:
             truths.append(truths[-1])
             continue
         try:
-            truths.append(_checked(value, variant))
+            truths.append(checked_truth(value, variant, size))
         except ValueError as error:
-            raise ValueError(f"truth {at}: {error}") from None
+            raise ValueError(f"truth {rows[at] if rows else at}: {error}") from None
         last = value
+        last_size = size
     return truths
 
 
-def _checked(value: Truth | BoxesLike, variant: FindItVariant) -> Truth:
+def checked_truth(value: Truth | BoxesLike, variant: FindItVariant, size: Size) -> Truth:
+    """Return the truth of a query of a variant about an image of a size.
+
+    Raises:
+        ValueError: a box is invalid or not in its image, or labels or frames do not fit.
+    """
     true = value if isinstance(value, Truth) else truth(value)
+    check_in_image(true, size)
     if true.boxes and bool(true.labels) != variant.multilabel:
         has = "has labels" if true.labels else "has no labels"
         raise ValueError(f"it {has}, but multilabel={variant.multilabel}")
@@ -220,6 +235,50 @@ def _checked(value: Truth | BoxesLike, variant: FindItVariant) -> Truth:
             has = "has a label" if ignored.label else "has no label"
             raise ValueError(f"an ignored box {has}, but multilabel={variant.multilabel}")
     return true
+
+
+def check_in_image(true: Truth, size: Size) -> None:
+    """Raise ValueError where a box of a truth is not in its image; the message says what may be.
+
+    >>> check_in_image(truth([[10, 10, 1900, 400]]), (480, 640))
+    Traceback (most recent call last):
+    ValueError: the box [10, 10, 1900, 400] leaves its image, which is 480 wide and 640 high. \
+Boxes are in pixels of the original image: was it resized?
+    >>> check_in_image(truth([[10, 10, 600, 400]]), (480, 640))
+    Traceback (most recent call last):
+    ValueError: the box [10, 10, 600, 400] leaves its image, which is 480 wide and 640 high. All \
+boxes lie in an image of 640 x 480: is size (width, height)?
+    """
+    boxes = [*true.boxes, *(ignored.box for ignored in true.ignored)]
+    outside = next((box for box in boxes if leaves_image(box, size)), None)
+    if outside is not None:
+        width, height = size
+        raise ValueError(
+            f"the box {[*outside]} leaves its image, which is {width} wide and {height} high"
+            f"{_why_outside(boxes, size)}"
+        )
+    has_area = any(x1 < x2 and y1 < y2 for x1, y1, x2, y2 in true.boxes)
+    if has_area and all(is_in_first_pixel(box, size) for box in true.boxes):
+        raise ValueError(
+            f"the box {[*true.boxes[0]]} lies within the first pixel of its image. Are these "
+            "fractions? Multiply them by width and height: boxes are in pixels"
+        )
+
+
+def _why_outside(boxes: Sequence[Corners], size: Size) -> str:
+    """Say which slip would put all boxes into their image; "" if none does."""
+    width, height = size
+    if not any(leaves_image(box, (height, width)) for box in boxes):
+        return f". All boxes lie in an image of {height} x {width}: is size (width, height)?"
+    if not any(leaves_image(box, (_THOUSAND, _THOUSAND)) for box in boxes):
+        return (
+            ". Are these thousandths? Multiply x by width / 1000, and y by height / 1000: boxes "
+            "are in pixels of the original image"
+        )
+    return ". Boxes are in pixels of the original image: was it resized?"
+
+
+_THOUSAND = 1000  # Models are often taught so: a slip of many data sets
 
 
 def _corners(boxes: BoxesLike) -> tuple[Corners, ...]:

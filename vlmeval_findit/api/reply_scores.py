@@ -36,6 +36,7 @@ from .custom_variants import (
     NOTHING_TO_FIND,
     MarksLike,
     ReplyLike,
+    ReplyMarks,
     SpaceLike,
     replies_of,
     variant_of,
@@ -91,6 +92,8 @@ def read(
     frames: int = 1,
     multilabel: bool = False,
     thought_marks: MarksLike | None = None,
+    thought_opened: bool = False,
+    answer_marks: MarksLike | None = None,
 ) -> ReplyBoxes:
     """Read a reply as its prompt prescribed.
 
@@ -116,6 +119,11 @@ def read(
         frames: number of frames that the model was shown.
         multilabel: whether every box has a label.
         thought_marks: marks around this model's thoughts, if they are not among the usual ones.
+        thought_opened: whether the prompt ended in the mark that opens a thought, so that the text
+            begins within it. A thought that is never closed has no answer.
+        answer_marks: marks that the prompt asked for around the answer, as ``"<answer> </answer>"``
+            or ``r"\boxed{ }"``: what the last ones enclose is read, and a text without them as it
+            is. Without this argument such marks are a fault of the format.
 
     Returns:
         Boxes in pixels of the original image, in the order of the reply.
@@ -127,8 +135,9 @@ def read(
         IdentityError: the reply recorded another space.
     """
     variant = variant_of(format, frames, multilabel)
+    marks = ReplyMarks(thought_marks, thought_opened, answer_marks)
     query = FindItQuery(0, "", *sizes_of([size], 1)[0], ("",) * frames, NOTHING_TO_FIND)
-    checked = _checked(variant, [query], replies_of([text], thought_marks), space)
+    checked = _checked(variant, [query], replies_of([text], marks), space)
     dataset: Any = checked.dataset  # Of FindIt
     (matched,), _ = match_replies("", dataset, checked.replies, checked.settings, None)
     parsed = matched.reading
@@ -233,6 +242,8 @@ def score(
     multilabel: bool = False,
     images: Sequence[str] | None = None,
     thought_marks: MarksLike | None = None,
+    thought_opened: bool = False,
+    answer_marks: MarksLike | None = None,
 ) -> Score:
     """Score replies against their ground truth, as ``run_findit.py score`` does.
 
@@ -254,13 +265,14 @@ def score(
         frames: number of frames of every query.
         multilabel: whether every box has a label.
         images: (N,) names of the images, if some are shared: intervals are over images.
-        thought_marks: as for :func:`.read`.
+        thought_marks, thought_opened, answer_marks: as for :func:`.read`.
 
     Returns:
         Metrics in percent, their intervals, and a row for each reply.
 
     Raises:
-        ValueError: the number of truths, sizes or images is not N, or a box is invalid.
+        ValueError: the number of truths, sizes or images is not N, or a box is invalid or not in
+            its image.
         VariantError: the format does not exist.
         SpaceError: the coordinate space is unknown.
         IdentityError: a reply recorded another space.
@@ -270,11 +282,12 @@ def score(
     names = [str(at) for at in range(count)] if images is None else images
     check_count(names, count, "images")
     check_count(truths, count, "truths")
-    of_queries = zip(sizes_of(sizes, count), names, truths_of(truths, variant), strict=True)
+    shapes = sizes_of(sizes, count)
+    of_queries = zip(shapes, names, truths_of(truths, variant, shapes), strict=True)
     queries = [
         FindItQuery(at, "", *size, (name,) * variant.frames, true)
         for at, (size, name, true) in enumerate(of_queries)
     ]
-    known = replies_of(replies, thought_marks)
+    known = replies_of(replies, ReplyMarks(thought_marks, thought_opened, answer_marks))
     scored = check_coordinates(score_rows(_checked(variant, queries, known, space)))
     return Score(scored.rows, scored.sums, scored.coords_doubt, BENCHMARK.for_variant(variant))

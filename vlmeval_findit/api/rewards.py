@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,8 @@ from ..benchmarks.findit import (
 )
 from ..boxes import (
     AnswerKind,
+    FormatFailure,
+    MatchRule,
     ParsedReply,
     Space,
     ToPixels,
@@ -32,6 +34,7 @@ from .custom_variants import (
     NOTHING_TO_FIND,
     MarksLike,
     ReplyLike,
+    ReplyMarks,
     SpaceLike,
     is_single,
     replies_of,
@@ -40,11 +43,14 @@ from .custom_variants import (
 from .inputs import BoxesLike, Size, Sizes, check_count, sizes_of, truths_of
 
 # The score of a query that is its reward
-RewardMetric = Literal["f1", "iou", "adherence", "pointing"]
+RewardMetric = Literal["f1", "soft_f1", "iou", "adherence", "pointing"]
 
-# The keys of FindIt's metrics, by the names of rewards
+# Dense, and every superfluous box costs: a metric of rewards only
+_SOFT_F1 = Metric("Soft F1", {"iou_sum": 2}, {"n_pred": 1, "n_gt": 1}, key="soft_f1")
+
+# The keys of metrics, by the names of rewards
 _KEYS: Mapping[str, str] = {
-    **{name: name for name in ("f1", "adherence", "pointing")},
+    **{name: name for name in ("f1", "soft_f1", "adherence", "pointing")},
     "iou": "miou",
 }
 
@@ -60,6 +66,8 @@ def reward(
     multilabel: bool = False,
     by: RewardMetric = "f1",
     thought_marks: MarksLike | None = None,
+    thought_opened: bool = False,
+    answer_marks: MarksLike | None = None,
 ) -> Any:
     """Compute the rewards of replies, 0 to 1: the score of each query alone.
 
@@ -85,16 +93,20 @@ def reward(
         space: the coordinate space of the answers.
         frames: number of frames of every query.
         multilabel: whether every box has a label.
-        by: ``"f1"``: 2 x hits / (boxes + objects), at an IoU of 0.5; ``"iou"``: the mean over
-            objects of the IoU with their box; ``"adherence"``: whether the reply is in its
-            format; for points ``"pointing"``: hits / the larger number of points and objects.
-        thought_marks: as for :func:`.read`.
+        by: ``"f1"``: 2 x hits / (boxes + objects), at an IoU of 0.5: 0 for a near miss;
+            ``"soft_f1"``: 2 x the sum of matched IoUs / (boxes + objects): dense;
+            ``"iou"``: the mean over objects of the IoU with their box, the benchmark's mIoU:
+            superfluous boxes cost nothing, so it pays for spraying;
+            ``"adherence"``: whether the reply is in its format: it pays for any box, and for none;
+            for points ``"pointing"``: hits / the larger number of points and objects.
+        thought_marks, thought_opened, answer_marks: as for :func:`.read`.
 
     Returns:
         A number for a single reply; (N,) 64-bit floats for several.
 
     Raises:
-        ValueError: the number of truths or sizes is not N, a box is invalid, or ``by`` is unknown.
+        ValueError: the number of truths or sizes is not N, a box is invalid or not in its image,
+            or ``by`` is unknown.
         VariantError: the format does not exist.
         SpaceError: the space does not exist.
     """
@@ -104,39 +116,45 @@ def reward(
     single = is_single(replies)
     many: Any = ([replies], [truths], [sizes]) if single else (replies, truths, sizes)
     values, true, shapes = many
-    values = replies_of(values, thought_marks)
-    rewards = rewards_of(values, true, sizes_of(shapes, len(values)), known, variant, metric)
-    return float(rewards[0]) if single else rewards
+    values = replies_of(values, ReplyMarks(thought_marks, thought_opened, answer_marks))
+    edges = sizes_of(shapes, len(values))
+    check_count(true, len(values), "truths")
+    rewarded = rewards_of(values, truths_of(true, variant, edges), edges, known, variant, metric)
+    return float(rewarded.values[0]) if single else rewarded.values
+
+
+class Rewarded(NamedTuple):
+    """The rewards of replies, and why replies are not in their format."""
+
+    values: NDArray[np.float64]  # (N,), 0 to 1; NaN: a failed call
+    reasons: Sequence[FormatFailure | None]  # (N,)
 
 
 def rewards_of(
-    values: Sequence[ReplyLike],
-    truths: Sequence[Truth | BoxesLike],
+    replies: Sequence[Reply],
+    truths: Sequence[Truth],
     sizes: Sequence[Size],
     space: Space,
     variant: FindItVariant,
     metric: Metric,
-) -> NDArray[np.float64]:
+) -> Rewarded:
     """Return the reward of each reply, all in the same variant."""
-    replies = replies_of(values)
-    check_count(truths, len(replies), "truths")
-    true = truths_of(truths, variant)
     in_pixels = [to_pixels(space, *size) for size in sizes]
     parse = reader(variant.reply)
     parsed = [read_reply(reply, parse, FORMAT_FAILURES) for reply in replies]
-    matched = match(parsed, true, in_pixels, variant.match_rule)
-    sums = list(map(METRICS_BY_RULE[variant.match_rule].sums, parsed, matched, true))
+    matched = match(parsed, truths, in_pixels, variant.match_rule)
+    sums = list(map(METRICS_BY_RULE[variant.match_rule].sums, parsed, matched, truths))
     names = {**metric.part, **metric.whole}
     columns = {key: np.array([row.get(key, 0) for row in sums], dtype=float) for key in names}
     percent = metric.values(columns)
     if metric.key != _KEYS["adherence"]:
-        empty = [at for at, truth in enumerate(true) if not truth.boxes]
+        empty = [at for at, truth in enumerate(truths) if not truth.boxes]
         rejected = _rejected([replies[at] for at in empty], [parsed[at] for at in empty], variant)
         percent[empty] = [100.0 * is_right for is_right in rejected]
         # Finding only ignored objects is not wrong.
         percent[[at for at in empty if matched[at].boxes and not matched[at].counted]] = 100.0
     percent[[reply.failed for reply in replies]] = np.nan
-    return np.asarray(percent / 100)
+    return Rewarded(np.asarray(percent / 100), [reading.reason for reading in parsed])
 
 
 def _rejected(
@@ -158,6 +176,8 @@ def _rejected(
 def metric_of(by: str, variant: FindItVariant) -> Metric:
     """Return the metric of a reward, or raise ValueError."""
     known = {metric.key: metric for metric in METRICS_BY_RULE[variant.match_rule].metrics}
+    if variant.match_rule is MatchRule.BOX_OVERLAP:
+        known[_SOFT_F1.key] = _SOFT_F1
     if by not in _KEYS:
         raise ValueError(f"by: unknown reward {by!r}{suggestion(by, _KEYS)}")
     if _KEYS[by] not in known:

@@ -29,6 +29,12 @@ from .box_records import (
     MatchResult as MatchResult,
 )
 
+from .image_border import (
+    BORDER_MARGIN as BORDER_MARGIN,
+    leaves_image as leaves_image,
+    is_in_first_pixel as is_in_first_pixel,
+)
+
 from .reading import (
     Reader as Reader,
     read as read,

@@ -121,6 +121,7 @@ from .thoughts import (
     thought_marks as thought_marks,
     split_thought as split_thought,
     opened_by as opened_by,
+    has_meaning as has_meaning,
     unnamed_marks as unnamed_marks,
 )
 

@@ -89,7 +89,7 @@ class MarksError(ValueError):
     """Marks of thoughts that cannot be used; the message says what to type."""
 
 
-def thought_marks(value: object) -> ThoughtMarks:
+def thought_marks(value: object, argument: str = "thought_marks") -> ThoughtMarks:
     """Return the marks that a user names: two texts, or one with a blank between them.
 
     >>> thought_marks("<plan> </plan>")
@@ -100,7 +100,7 @@ def thought_marks(value: object) -> ThoughtMarks:
         opens, closes = named
         if all(isinstance(mark, str) and mark.strip() for mark in named) and opens != closes:
             return ThoughtMarks(opens.strip(), closes.strip())
-    raise MarksError(f"thought_marks: {value!r} is not a pair of marks, as '<plan> </plan>'")
+    raise MarksError(f"{argument}: {value!r} is not a pair of marks, as '<plan> </plan>'")
 
 
 # --- splitting ------------------------------------------------------------------------------------
@@ -145,11 +145,25 @@ def split_thought(text: str, rule: ThoughtRule = USUAL_THOUGHTS) -> SplitReply:
     return SplitReply(answer.lstrip(), _rest(text, marks, begin, end), ends_inside, begin)
 
 
-def opened_by(prompt: str, marks: ThoughtMarks) -> str:
-    """Return the end of a prompt that leaves a thought open; else ""."""
-    at = prompt.rfind(marks.opens)
-    return prompt[at:] if at >= 0 and marks.closes not in prompt[at:] else ""
+def opened_by(prompt: str, rule: ThoughtRule = USUAL_THOUGHTS) -> str:
+    """Return the mark with which a prompt ends, if it opens a thought; else "".
 
+    A mark that only stands in the instructions opens nothing.
+
+    >>> opened_by("Think in <think> tags.<|assistant|><think>\\n")
+    '<think>\\n'
+    >>> opened_by("Think in <think> tags.<|assistant|>")
+    ''
+    """
+    # One mark would do, but titles and attributes may follow it.
+    start = max(0, len(prompt) - _LONGEST_END)
+    marks = list(_marks_in(prompt[start:], rule.marks))
+    if not marks or marks[-1].closes or prompt[start + marks[-1].end :].strip():
+        return ""
+    return prompt[start + marks[-1].start :]
+
+
+_LONGEST_END = 400  # Characters of a prompt that may be its last mark
 
 Span = tuple[int, int]
 
@@ -226,7 +240,7 @@ _SPELT = {
     "word": ("[{}]", "[/{}]"),
     "token": ("<|begin_of_{}|>", "<|end_of_{}|>"),
 }
-_PARTS_OF_ANSWERS = frozenset(
+_PARTS_OF_ANSWERS: frozenset[str] = frozenset(
     (
         "answer",
         "response",
@@ -277,6 +291,18 @@ def unnamed_marks(answer: str) -> str:
     opens, closes = (mark.format(name) for mark in _SPELT[kind])
     after = answer[first.end() :].partition(closes)[2]
     return f"{opens} {closes}" if after.strip() else ""
+
+
+def has_meaning(mark: str, rule: ThoughtRule = USUAL_THOUGHTS) -> bool:
+    """Return whether a mark belongs to a thought or to a part of an answer.
+
+    >>> has_meaning("<|box_end|>"), has_meaning("</think>"), has_meaning("<|im_end|>")
+    (True, True, False)
+    """
+    plain = mark.translate(_LOWER)
+    if not _PARTS_OF_ANSWERS.isdisjoint(re.findall(r"[a-z]+", plain)):
+        return True
+    return _table(rule.marks).pattern.fullmatch(plain) is not None
 
 
 # --- marks in a text ------------------------------------------------------------------------------

@@ -20,7 +20,15 @@ from ...benchmarks.findit import (
     Family,
     custom_rows,
 )
-from ...boxes import JSON_KEYS, OUTPUTS, REPRESENTATIONS, STRUCTURES, Corners, plain_label
+from ...boxes import (
+    JSON_KEYS,
+    OUTPUTS,
+    REPRESENTATIONS,
+    STRUCTURES,
+    Corners,
+    leaves_image,
+    plain_label,
+)
 from ...core import is_one_line
 from ...protocol import LABEL_KEY, slice_problem
 from ...storage import Size
@@ -35,7 +43,7 @@ from ..annotated_samples import (
 )
 from ..ledger import Ledger
 from .exif_pixels import refusal
-from .number_readings import MARGIN, DistinctBoxes, distinct_boxes
+from .number_readings import DistinctBoxes, distinct_boxes
 
 # (width, height) of every image, in stored pixels
 Sizes = Mapping[str, Size]
@@ -251,7 +259,7 @@ def _reasons(distinct: DistinctBoxes, sizes: Sizes) -> dict[str, str]:
     corners = distinct.corners.T
     of_images = distinct.sizes(sizes).T
     has_mask = np.array([box.mask is not None for box in boxes], bool)
-    may_be_bad = ~_has_area(corners) | _leaves(corners, of_images) | has_mask
+    may_be_bad = ~_has_area(corners) | leaves_image(corners, of_images) | has_mask
     reasons = {}
     for at in np.flatnonzero(may_be_bad).tolist():
         why = _box_problem(boxes[at], images[at], sizes)
@@ -312,7 +320,7 @@ def _clip(query: Sample, sizes: Sizes, clipped: set[str]) -> Sample:
     for box in query.boxes:
         size = sizes[query.images[box.frame]]
         inside = _in_image(box.corners, size)
-        if _leaves(box.corners, size) and _has_area(box.corners) and inside is not None:
+        if leaves_image(box.corners, size) and _has_area(box.corners) and inside is not None:
             clipped.add(box.where)
             boxes.append(replace(box, corners=inside))
         else:
@@ -328,18 +336,11 @@ def _has_area(box: Any) -> Any:
     return (x2 > x1) & (y2 > y1)
 
 
-def _leaves(box: Any, size: Any) -> Any:
-    x1, y1, x2, y2 = box
-    width, height = size
-    is_before = (x1 < -MARGIN) | (y1 < -MARGIN)
-    return is_before | (x2 > width + MARGIN) | (y2 > height + MARGIN)
-
-
 def _box_problem(box: AnnotatedBox, image: str, sizes: Sizes) -> str | None:
     width, height = sizes[image]
     if not _has_area(box.corners):
         return f"the box {box.corners} has no area"
-    if _leaves(box.corners, (width, height)):
+    if leaves_image(box.corners, (width, height)):
         return f"the box {box.corners} leaves {image}, which is {width}x{height}"
     if box.mask is None:
         return None

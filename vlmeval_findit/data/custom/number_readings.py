@@ -16,18 +16,12 @@ from itertools import chain
 import numpy as np
 from numpy.typing import NDArray
 
-from ...boxes import Corners
+from ...boxes import BORDER_MARGIN, Corners, is_in_first_pixel
 from ...storage import Size
 from ..annotated_samples import AnnotatedBox, AnnotationError, BoxForm, Sample, Samples, Units
 
-# Rounding alone takes fractions so far above 1.
-_ONE = 1.5
-# A box within the first pixels of an image so much larger than them is no object.
-_TIMES = 4
 # By which part of its image a box may leave it, in units that are parts of images
 _ROUNDED = 0.01
-# Pixels by which a box may leave its image: some tools round it so
-MARGIN = 1.0
 # Another reading is asked about where it explains so many more boxes, and so few are left.
 _MORE_BOXES = 2
 _SHARE_OF_BAD = 0.1
@@ -163,7 +157,7 @@ def _other(form: BoxForm) -> list[BoxForm]:
 
 def _fit(reading: Reading, numbers: _Numbers, sizes: _Numbers) -> _Fit:
     parts = reading.normalised(numbers, sizes)
-    margin = MARGIN / sizes.T if reading.units is Units.PIXELS else _ROUNDED
+    margin = BORDER_MARGIN / sizes.T if reading.units is Units.PIXELS else _ROUNDED
     low, high = parts[:2], parts[2:]
     fits = (low >= -margin) & (high <= 1 + margin) & (high > low)
     usable: NDArray[np.bool_] = np.all(fits, axis=0)
@@ -199,7 +193,7 @@ def _ask_for_fractions(
     places: Sequence[str],
 ) -> None:
     """Ask where a box lies within the first pixel; one without an area is no sign."""
-    in_pixel = (np.abs(numbers) <= _ONE).all(axis=1) & (sizes.min(axis=1) >= _TIMES * _ONE)
+    in_pixel = is_in_first_pixel(numbers.T, sizes.T)
     is_box = np.zeros(len(numbers), bool)
     for fit in fits:
         if fit.reading.units in (Units.FRACTIONS, Units.PIXELS):

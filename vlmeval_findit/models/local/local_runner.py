@@ -225,8 +225,8 @@ def without_thought(
 ) -> CallResult:
     """Return a reply without its thought, which its record gets."""
     marks = generation.family.thought
-    opened = opened_by(prompt, marks) if marks else ""
     rule = rule_of(marks)
+    opened = opened_by(prompt, rule) if marks else ""
     split = split_thought(opened + text, rule)
     whole = replace(
         record,
