@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 from boards import JSON, runs
+from PIL import Image, ImageOps
 from scored_runs import HEIGHT, WIDTH, World, failing, query, saying, speaking
 
 from vlmeval_findit.boxes import DEFAULT_CONFIDENCE
@@ -111,3 +112,20 @@ def test_boxes_that_cannot_be_shown_are_counted(world: World, capsys) -> None:
     out = export(world)
     assert "5 boxes cannot be shown: left out" in capsys.readouterr().out
     assert len(boxes_of(samples_of(out), "Many_Pascal_xyxy_json")) == 200
+
+
+def test_images_that_viewers_turn_are_copied(
+    world: World, runs: list[Run], capsys: pytest.CaptureFixture[str]
+) -> None:
+    first = Path(samples_of(export(world))[0]["filepath"])
+    exif = Image.Exif()
+    exif[0x0112] = 6
+    Image.open(first).save(first, exif=exif)
+    capsys.readouterr()
+    for _ in range(2):
+        out = export(world)
+        assert "1 image copied to images/" in " ".join(capsys.readouterr().out.split())
+    copies = [path for path in map(Path, (s["filepath"] for s in samples_of(out))) if path != first]
+    (copy,) = [path for path in copies if path.is_relative_to(out)]
+    shown = ImageOps.exif_transpose(Image.open(copy))
+    assert shown.tobytes() == Image.open(first).convert("RGB").tobytes()

@@ -12,11 +12,12 @@ from typing import Any
 import pytest
 from custom_data import data_folder
 from jsonl_data import LINES, import_lines
-from PIL import Image
+from PIL import Image, ImageOps
 from scored_runs import World, saying, scored_outputs
 
 import vlmeval_findit as findit
 from vlmeval_findit.benchmarks import benchmark_of
+from vlmeval_findit.boxes import reply_extent, space_from
 from vlmeval_findit.cli import main
 from vlmeval_findit.data import load_dataset
 from vlmeval_findit.export import TRAINERS
@@ -84,6 +85,11 @@ def rewards(rows: Sequence[dict[str, Any]], by: Any = "f1") -> list[float]:
         completions=columns.pop("completion"), prompts=columns.pop("prompt"), **columns
     )
     return values
+
+
+def printed(capsys: pytest.CaptureFixture[str]) -> str:
+    """Return what was printed, in one line."""
+    return " ".join(capsys.readouterr().out.split())
 
 
 def answers(rows: Sequence[dict[str, Any]]) -> list[str]:
@@ -246,6 +252,140 @@ def test_trl_reads_it(folder: Path) -> None:
     # Another set in the same folder is not that of the cache.
     assert len(export(Path("runs"), "--right")) == 3
     assert len(datasets.load_dataset("set", split="train", cache_dir=str(folder / "cache"))) == 3
+
+
+# --- images ---------------------------------------------------------------------------------------
+
+EVERY_SPACE: Sequence[dict[str, Any]] = (
+    *SPACES,
+    {"kind": "percent"},
+    {"kind": "file_pixels"},
+    {"kind": "no_rescale", "scene_max_size": 300},
+    {"kind": "openai_high"},
+    {"kind": "claude_standard"},
+    {"kind": "claude_highres"},
+    {"kind": "smart_resize", "min_pixels": 3136, "max_pixels": 90000, "factor": 32},
+    {"kind": "smart_resize", "min_pixels": 400_000, "max_pixels": 900_000, "two_step": True},
+)
+
+# What is done with a white image with a dark patch before it is saved: mode, name, EXIF orientation
+FILES = {
+    "plain": ("RGB", "a.png", 1),
+    "turned": ("RGB", "b.jpg", 6),
+    "mirrored": ("RGB", "c.jpg", 5),
+    "upside down": ("RGB", "d.png", 3),
+    "clear": ("RGBA", "e.png", 1),
+    "grey": ("L", "f.jpg", 1),
+    "print": ("CMYK", "g.jpg", 1),
+    "palette": ("P", "i.png", 1),
+}
+
+
+def make_file(name: str, size: tuple[int, int], box: Sequence[int]) -> None:
+    """Make a white image with a dark patch at a box of the stored pixels."""
+    mode, stem, orientation = FILES[name]
+    file = Path("images", stem)
+    file.parent.mkdir(exist_ok=True)
+    image = Image.new("L", size, 255)
+    image.paste(20, tuple(box))
+    if mode == "RGBA":
+        clear = Image.new("RGBA", size, (0, 0, 0, 0))
+        clear.paste((20, 20, 20, 255), tuple(box))
+        image = clear
+    exif = Image.Exif()
+    exif[0x0112] = orientation
+    image.convert(mode).save(file, exif=exif)
+
+
+def as_trainers_see(path: str) -> list[Image.Image]:
+    """Decode a file as ``datasets`` does, which turns it, and as others, which do not."""
+    image = Image.open(path)
+    return [ImageOps.exif_transpose(image).convert("RGB"), image.convert("RGB")]
+
+
+def is_dark(image: Image.Image, x: float, y: float) -> bool:
+    pixel: Any = image.getpixel((int(x), int(y)))
+    return max(pixel) < 120
+
+
+@pytest.mark.parametrize(
+    ("trainer", "size"),
+    [
+        *((trainer, (200, 120)) for trainer in TRAINERS),
+        # Larger than what senders of pixels shrink images to
+        pytest.param("trl", (4300, 500), marks=pytest.mark.slow),
+    ],
+)
+def test_answers_hold_for_the_image_of_the_trainer(
+    folder: Path, trainer: str, size: tuple[int, int]
+) -> None:
+    width, height = size
+    box = [width // 10, height // 5, width // 2, height * 3 // 5]
+    lines = [{"image": FILES[name][1], "label": "cat", "boxes": [box]} for name in FILES]
+    for name in FILES:
+        make_file(name, size, box)
+    assert import_lines(folder, lines, "--exif", "stored") == 0
+    for space in EVERY_SPACE:
+        path = run("FindIt_Mine_xyxy_json", "[]", space)
+        rows = export(path, "--trainer", trainer)
+        assert len(rows) == len(FILES)
+        card = Path("set/README.md").read_text(encoding="utf-8")
+        for row in rows:
+            turns = row.get("messages") or row["completion"]
+            ((x1, y1, x2, y2),) = [each["bbox"] for each in json.loads(turns[-1]["content"])]
+            (name,) = row["images"]
+            for image in as_trainers_see(name):
+                extent = reply_extent(space_from(space), *size)
+                is_of_pixels = "count pixels of these images" in card
+                if is_of_pixels:
+                    assert image.size == (round(extent.width), round(extent.height)), space
+                across = 1 if is_of_pixels else image.width / extent.width
+                down = 1 if is_of_pixels else image.height / extent.height
+                left = (x1 - extent.left * (not is_of_pixels)) * across
+                top = (y1 - extent.top * (not is_of_pixels)) * down
+                wide = (x2 - x1) * across
+                high = (y2 - y1) * down
+                for part in (0.1, 0.5, 0.9):
+                    inside = (left + part * wide, top + part * high)
+                    assert is_dark(image, *inside), (space, name, inside)
+                for x, y in ((-0.1, 0.5), (1.1, 0.5), (0.5, -0.15), (0.5, 1.15)):
+                    assert not is_dark(image, left + x * wide, top + y * high), (space, name)
+
+
+def test_only_what_a_trainer_would_change_is_copied(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    box = [20, 24, 100, 72]
+    lines = [{"image": FILES[name][1], "label": "cat", "boxes": [box]} for name in FILES]
+    for name in FILES:
+        make_file(name, (200, 120), box)
+    assert import_lines(folder, lines, "--exif", "stored") == 0
+    rows = export(run("FindIt_Mine_xyxy_json", "[]"))
+    out = printed(capsys)
+    assert "7 images copied to `images/`" in out
+    assert "count pixels" not in out
+    copied = [Path(row["images"][0]).is_relative_to(Path("set").absolute()) for row in rows]
+    assert copied.count(True) == 7
+    export(run("FindIt_Mine_xyxy_json", "[]", SPACES[3]), "--trainer", "ms-swift")
+    sides = "`MAX_PIXELS` at least 21,952, `MIN_PIXELS` at most 21,952"
+    assert sides in printed(capsys)
+    assert sides in Path("set/README.md").read_text(encoding="utf-8")
+    export(run("FindIt_Mine_xyxy_json", "[]", {"kind": "letterbox", "side": 640}))
+    assert "Answers are in the space letterbox {'side': 640}" in printed(capsys)
+    # Once more: the copies of the last export are replaced.
+    export(run("FindIt_Mine_xyxy_json", "[]"))
+    assert len(list(Path("set/images").iterdir())) == 7
+
+
+def test_an_image_that_cannot_be_read_is_left_out(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert import_lines(folder, LINES["refexp"]) == 0
+    path = run("FindIt_Mine_xyxy_text", "[]")
+    for file in folder.rglob("0.png"):
+        file.write_bytes(file.read_bytes()[:90])
+    assert len(export(path)) == 1
+    assert "left out: 1 whose image is not there, or cannot be read" in printed(capsys)
 
 
 # --- refusals -------------------------------------------------------------------------------------

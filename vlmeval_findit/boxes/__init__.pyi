@@ -61,6 +61,7 @@ from .spaces import (
     smart_resize as smart_resize,
     chat_resize as chat_resize,
     SpaceKind as SpaceKind,
+    PIXELS as PIXELS,
     SPACE_KINDS as SPACE_KINDS,
     FILE_PIXELS as FILE_PIXELS,
     spaces_help as spaces_help,

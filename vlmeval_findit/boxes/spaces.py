@@ -320,7 +320,7 @@ class SpaceKind:
     unit: str = ""  # What numbers count, in a word that replies may state; "": no such word
 
 
-PIXELS = "pixels"
+PIXELS = "pixels"  # What numbers count in spaces of pixels
 
 
 def _of_the_image(name: str, release_name: str, means: str, full: float, unit: str) -> SpaceKind:

@@ -18,7 +18,9 @@ from ..core import atomic_write, counted, replace_surrogates
 from ..protocol import Role, ScoredRow
 from ..report import Transcript, gather_transcripts
 from ..scoring import Run, RunError
+from ..storage import orientation, read_image_header
 from .export_folder import rewrite_folder
+from .image_copies import IMAGES, ImageCopies
 from .targets import NotExportableError, left_out_lines
 
 _ANSWERED = (Role.HIT, Role.MISS, Role.WRONG_LABEL, Role.UNCOUNTED)
@@ -34,6 +36,7 @@ def to_fiftyone(runs: Sequence[Run], out: Path) -> Iterator[str]:
     if missing:
         raise RunError(f"{missing[0].run.path}: {missing[0].reason}")
     samples: dict[Path, Document] = {}
+    copies = ImageCopies(out)
     truths: set[tuple[str, int]] = set()
     names = _field_names(shown)
     for transcript, name in zip(transcripts, names, strict=True):
@@ -43,7 +46,10 @@ def to_fiftyone(runs: Sequence[Run], out: Path) -> Iterator[str]:
             is_first = (dataset, row.index) not in truths
             _add(samples, transcript, row, name, truth if is_first else None)
             truths.add((dataset, row.index))
+    for path, sample in samples.items():
+        sample["filepath"] = _shown_file(path, copies)
     with rewrite_folder(out, "fiftyone") as folder, atomic_write(folder / "samples.json") as f:
+        copies.write(folder)
         json.dump({"samples": list(samples.values())}, f, allow_nan=False)
     fields = [sample[name] for sample in samples.values() for name in names if name in sample]
     boxes = sum(len(field["detections"]) for field in fields)
@@ -54,6 +60,11 @@ def to_fiftyone(runs: Sequence[Run], out: Path) -> Iterator[str]:
     yield from left_out_lines([run for run in runs if not _shows_boxes(run)])
     if absent := sum(not path.is_file() for path in samples):
         yield f"{counted(absent, 'image')} not there: FiftyOne will not show them"
+    if copies:
+        yield (
+            f"{counted(len(copies), 'image')} copied to {IMAGES}/ without EXIF, by which viewers "
+            "turn images and not boxes"
+        )
     if left:
         yield f"{left:,} boxes cannot be shown: left out (not finite, or after 200 of an answer)"
     yield "open it in Python with:"
@@ -63,6 +74,16 @@ def to_fiftyone(runs: Sequence[Run], out: Path) -> Iterator[str]:
     yield "  )"
     yield "  dataset.add_dynamic_sample_fields()"
     yield "  fo.launch_app(dataset)"
+
+
+def _shown_file(path: Path, copies: ImageCopies) -> str:
+    """Return the file that FiftyOne shows for an image: a copy of one that it would turn."""
+    try:
+        is_turned = orientation(path).of_decoded != 1
+        size = read_image_header(path).size
+    except OSError:
+        is_turned = False
+    return copies.add(path, size) if is_turned else str(path)
 
 
 def _shows_boxes(run: Run) -> bool:

@@ -123,6 +123,7 @@ class SetFacts:
     errors: Mapping[str, int]  # Queries by the names of their error types
     left_out: Mapping[str, int]
     test_data: Sequence[str]
+    notes: Sequence[str]  # Sentences on images
 
 
 def make_card(facts: SetFacts) -> str:
@@ -152,6 +153,8 @@ def _parts(facts: SetFacts) -> Iterator[str]:
             f"**Test data** (`--yes-test-data`): {names}. Do not report scores on it of a "
             "model that was trained on this."
         )
+    if facts.notes:
+        yield " ".join(facts.notes)
     rows = (f"| {name} | {count} |" for name, count in facts.errors.items())
     yield "\n".join(["| queries with | |", "|---|---|", *rows])
     yield "\n".join(

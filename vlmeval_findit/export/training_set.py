@@ -13,14 +13,16 @@ from ..analysis import BestFormats, error_types_of
 from ..benchmarks.findit import FindItVariant
 from ..boxes import BoxError, Space
 from ..core import atomic_write, counted, sha256_of, suggestion
-from ..protocol import PartKind, located, lost_key
+from ..protocol import Message, PartKind, located, lost_key
 from ..report import Transcript, gather_transcripts
 from ..scoring import Run, RunError, read_details, read_provenance
 from ..storage import read_predictions, run_of
 from .export_folder import rewrite_folder
+from .image_copies import ImageCopies
 from .targets import NotExportableError, left_out_lines
 from .trainer_formats import FORMATS, IMAGE_MARK, ROWS, SetFacts, TrainingSample, make_card
-from .training_answers import right_answers
+from .training_answers import RightAnswer, right_answers
+from .training_images import TrainingImages
 
 # Types that are no fault of the model: chosen only by their names
 NO_FAULT = (lost_key(BoxError.FAILED_CALL.value),)
@@ -64,7 +66,8 @@ def to_training(
             "measured on it. Run the model on data of yours or on FindIt_Scenes_train_…, or add "
             "--yes-test-data; the card will say so"
         )
-    collected = _collect(with_boxes, chosen, formats)
+    images = TrainingImages(ImageCopies(out))
+    collected = _collect(with_boxes, chosen, formats, images)
     samples = list(collected.samples.values())
     trainer_format = FORMATS[trainer]
     rows = "".join(f"{_json(trainer_format.row(sample))}\n" for sample in samples)
@@ -77,30 +80,35 @@ def to_training(
         errors=collected.types,
         left_out=collected.left_out,
         test_data=tested,
+        notes=images.notes(trainer),
     )
-    _write(out, {ROWS: rows, "README.md": make_card(facts), **trainer_format.files})
+    _write(out, {ROWS: rows, "README.md": make_card(facts), **trainer_format.files}, images.copies)
     counts = ", ".join(f"{name}: {count:,}" for name, count in collected.types.most_common())
     yield f"{out}/: {counted(len(samples), 'sample')} for {trainer}; the card is README.md"
     yield f"queries with {counts}"
     for why, count in collected.left_out.items():
         yield f"left out: {count:,} {why}"
     yield from left_out_lines([run for run in runs if run not in with_boxes])
+    yield from facts.notes
     yield "  " + trainer_format.use.format(out=out)
 
 
-def _collect(runs: Sequence[Run], chosen: Mapping[str, str], formats: Path | None) -> _Collected:
+def _collect(
+    runs: Sequence[Run], chosen: Mapping[str, str], formats: Path | None, images: TrainingImages
+) -> _Collected:
     """Collect the samples of runs, at least one.
 
     Args:
         runs: runs with boxes.
         chosen: names of error types by key.
         formats: a file of best formats (None: the runs' formats).
+        images: gets those of the samples.
     """
     best = BestFormats(formats) if formats is not None else None
     transcripts, missing = gather_transcripts(runs)
     if missing:
         raise RunError(f"{missing[0].run.path}: {missing[0].reason}")
-    collected = _Collected(chosen)
+    collected = _Collected(chosen, images)
     for transcript in transcripts:
         variant = transcript.run.variant
         if best is not None:
@@ -112,8 +120,9 @@ def _collect(runs: Sequence[Run], chosen: Mapping[str, str], formats: Path | Non
     return collected
 
 
-def _write(out: Path, files: Mapping[str, str]) -> None:
+def _write(out: Path, files: Mapping[str, str], copies: ImageCopies) -> None:
     with rewrite_folder(out, "training") as folder:
+        copies.write(folder)
         for name, text in files.items():
             with atomic_write(folder / name) as f:
                 f.write(text)
@@ -156,9 +165,11 @@ class _Collected:
 
     Args:
         chosen: names of the error types whose queries are collected, by key.
+        images: gets those of the samples.
     """
 
-    def __init__(self, chosen: Mapping[str, str]) -> None:
+    def __init__(self, chosen: Mapping[str, str], images: TrainingImages) -> None:
+        self._images = images
         self.samples: dict[str, TrainingSample] = {}  # By content: runs may have asked the same
         self.formats: dict[str, None] = {}
         # Names of the error types of each sample, by its content: those that any run has
@@ -198,11 +209,30 @@ class _Collected:
             elif any(IMAGE_MARK in text for text in texts):
                 self.left_out[f"whose prompt has the word {IMAGE_MARK}"] += 1
             else:
-                answer = answers[index]
-                columns = _columns(query, variant, answer.space)
-                content = json.dumps([message, answer.text], default=str)
-                self.samples.setdefault(content, TrainingSample(message, answer.text, columns))
-                self._types_of.setdefault(content, set()).update(types)
+                self._add_sample(message, answers[index], query, variant, types)
+
+    def _add_sample(
+        self, message: Message, answer: RightAnswer, query: Any, variant: Any, types: Sequence[str]
+    ) -> None:
+        """Add a sample, unless its image cannot be read."""
+        try:
+            shown = self._shown(message, answer.space)
+        except OSError:
+            self.left_out["whose image is not there, or cannot be read"] += 1
+            return
+        columns = _columns(query, variant, answer.space)
+        content = json.dumps([message, answer.text], default=str)
+        self.samples.setdefault(content, TrainingSample(shown, answer.text, columns))
+        self._types_of.setdefault(content, set()).update(types)
+
+    def _shown(self, message: Message, space: Space) -> Message:
+        """Return a message with the images that a trainer is given."""
+        parts = []
+        for part in message:
+            if part.kind is PartKind.IMAGE:
+                part = part._replace(value=self._images.name(Path(part.value), space))
+            parts.append(part)
+        return tuple(parts)
 
     def _types_by_row(self, run: Run) -> dict[int, list[str]]:
         """Return the names of the chosen types of each row that has any."""
