@@ -47,8 +47,8 @@ class TrainingImages:
         notes = []
         if self.copies:
             notes.append(
-                f"{counted(len(self.copies), 'image')} copied to `{IMAGES}/`: a trainer would turn, "
-                "resize or blacken the original."
+                f"{counted(len(self.copies), 'image')} copied to `{IMAGES}/`: a trainer would "
+                "turn, resize or blacken the original."
             )
         if self.sizes:
             pixels = sorted(width * height for width, height in self.sizes)
