@@ -273,6 +273,6 @@ class TestInABrowser:
         page.write_text(page_of(board)[0], encoding="utf-8")
         with opened_page(browser, page, "#answer=0"):
             if key != "lost":
-                browser.execute_script("document.querySelector('#losses button').click()")
+                browser.execute_script("document.querySelector('#losses .parts button').click()")
             cards = browser.execute_script("return document.querySelectorAll('#cards > *').length")
             assert bool(cards) is (key != "gallery")

@@ -34,14 +34,17 @@ def test_a_mixed_reply_shows_every_error_type(opened: Any) -> None:
     assert errors <= set(chrome.texts(opened, "#cards .error"))
     rows = {line.rsplit(" ", 1)[1] for card in lines for line in card if " · row " in line}
     assert len(rows) == 12, "each has another picture"
-    # The error types have the colours of the bars.
+    # The error types have the colours of their groups in the bars.
     colours = opened.execute_script(
         "const colour = element => getComputedStyle(element).backgroundColor;"
         "const chips = [...document.querySelectorAll('#cards .error')].map(chip => "
         "  [chip.textContent.slice(2), colour(chip)]);"
-        "const key = name => [...document.querySelectorAll('#error_types li')].find(item => "
-        "  item.textContent.trim() === name);"
-        "return chips.filter(([name]) => key(name)).map(([name, shade]) => "
+        "const data = JSON.parse(document.getElementById('data').textContent);"
+        "const { error_types, error_groups } = data;"
+        "const groupOf = name => error_groups[error_types.find(([, each]) => each === name)[3]][0];"
+        "const key = name => [...document.querySelectorAll('#error_groups li')].find(item => "
+        "  item.textContent.trim().startsWith(groupOf(name)));"
+        "return chips.filter(([name]) => name !== 'right' && key(name)).map(([name, shade]) => "
         "  [shade, colour(key(name).querySelector('i'))])"
     )
     assert colours

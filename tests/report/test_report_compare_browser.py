@@ -128,19 +128,28 @@ def test_both_answers_are_drawn_at_one_scale(opened: Any) -> None:
 # --- lost points ----------------------------------------------------------------------------------
 
 
-def segments(browser: Any, model: str) -> list[Any]:
-    """Return the shown segments of a model's bar."""
-    return browser.execute_script(
+def opened_bar(browser: Any, model: str) -> list[Any]:
+    """Open a model's bar with the keyboard; returns its error types, as buttons."""
+    from selenium.webdriver.common.keys import Keys
+
+    bar = browser.execute_script(
         "return [...document.querySelectorAll('#losses .loss')].find(bar => "
-        "  bar.querySelector('.whose').textContent === arguments[0]).querySelectorAll('button')",
+        "  bar.querySelector('.whose').textContent === arguments[0])",
         model,
     )
+    summary = bar.find_element("css selector", "summary")
+    browser.execute_script("arguments[0].focus()", summary)
+    chrome.press(browser, Keys.ENTER)
+    return bar.find_elements("css selector", ".parts button")
 
 
-def test_a_click_on_a_segment_shows_its_answers(opened: Any) -> None:
-    (nothing,) = segments(opened, "<i>Evil")
-    assert "nothing found: 50.0 points" in nothing.get_attribute("aria-label")
-    opened.execute_script("arguments[0].click()", nothing)
+def test_an_opened_bar_leads_to_the_answers(opened: Any) -> None:
+    from selenium.webdriver.common.keys import Keys
+
+    (nothing,) = opened_bar(opened, "<i>Evil")
+    assert nothing.text.startswith("nothing found: 50.0 points")
+    assert "40 errors" in nothing.text
+    chrome.press(opened, Keys.TAB, Keys.ENTER)
     assert chrome.text_of(opened, "count") == "20 answers"
     assert opened.switch_to.active_element.get_attribute("id") == "gallery-title"
     chosen = {
@@ -151,33 +160,47 @@ def test_a_click_on_a_segment_shows_its_answers(opened: Any) -> None:
         "model": "<i>Evil", "dataset": "Pascal", "format": "xyxy_json",
         "error_type": "lost: nothing found", "reason": "",
     }  # fmt: skip
-    # Filters can be cleared and combined, and another segment sets them again.
+    # Filters can be cleared and combined, and another error type sets them again.
     chrome.choose(opened, error_type="all")
     assert chrome.text_of(opened, "count") == "30 answers"
     chrome.choose(opened, model="all")
     chrome.choose(opened, format="all")
     chrome.choose(opened, error_type="nothing found")
     assert int(chrome.text_of(opened, "count").split()[0]) > 20
-    (unreadable,) = segments(opened, "Talks")
+    (unreadable,) = opened_bar(opened, "Talks")
     opened.execute_script("arguments[0].click()", unreadable)
     assert chrome.text_of(opened, "count") == "30 answers"
     assert all("Talks" in card for card in chrome.texts(opened, "#cards .card"))
 
 
-def test_a_focused_segment_shows_its_text(opened: Any) -> None:
-    from selenium.webdriver.common.keys import Keys
-
-    (nothing,) = segments(opened, "<i>Evil")
-    opened.execute_script("arguments[0].focus()", nothing)
-    text = chrome.text_of(opened, "segment-text")
-    assert text == nothing.get_attribute("aria-label")
-    assert "40 errors" in text
-    chrome.press(opened, Keys.ENTER)
-    assert chrome.text_of(opened, "count") == "20 answers"
+def test_bars_are_of_models_or_of_datasets(opened: Any) -> None:
     shown = "#losses .whose"
     assert chrome.texts(opened, shown) == ["Good", "<i>Evil", "Talks"]
     chrome.choose(opened, **{"loss-of": "<i>Evil"})
     assert chrome.texts(opened, shown) == ["Pascal"]
+
+
+def test_groups_of_a_bar_are_the_sums_of_its_types(opened: Any) -> None:
+    """Drawn widths, words and the values of the page agree, and fill the bar."""
+    bars = opened.execute_script(
+        "const data = JSON.parse(document.getElementById('data').textContent);"
+        "const drawn = each => [each.className, parseFloat(each.style.width)];"
+        "return [...document.querySelectorAll('#losses .loss')].map((bar, place) => ["
+        "  data.losses.bars[place], [...bar.querySelectorAll('.segment')].map(drawn),"
+        "  bar.querySelector('.stack').ariaLabel, data.error_types, data.error_groups])"
+    )
+    assert bars
+    for bar, segments, words, error_types, groups in bars:
+        (of_score, score), *others = segments
+        assert of_score == "segment score"
+        assert score + sum(width for _, width in others) == pytest.approx(100, abs=0.02)
+        points = [0.0] * len(groups)
+        for place, lost, *_ in bar[5]:
+            points[error_types[place][3]] += lost
+        drawn = {int(name[-1]): width for name, width in others}
+        assert drawn == pytest.approx({at: lost for at, lost in enumerate(points) if lost})
+        for at, lost in drawn.items():
+            assert f"{groups[at][0]}: {lost:.1f}" in words
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -187,8 +210,8 @@ def test_segments_stand_out_and_their_words_can_be_read(opened: Any, scheme: str
         "const style = element => getComputedStyle(element);"
         "const stack = document.querySelector('.loss .stack');"
         "return [rgb(style(document.body).backgroundColor),"
-        "  ...['score', ...Array(8).keys()].map(name => {"
-        "    const button = document.createElement('button');"
+        "  ...['score', ...Array(5).keys()].map(name => {"
+        "    const button = document.createElement('span');"
         "    button.className = `segment ${name === 'score' ? name : 'c' + name}`;"
         "    stack.append(button);"
         "    const pair = [rgb(style(button).color), rgb(style(button).backgroundColor)];"
@@ -196,7 +219,7 @@ def test_segments_stand_out_and_their_words_can_be_read(opened: Any, scheme: str
     )
     with chrome.emulated(opened, color_scheme=scheme):
         ground, *colours = opened.execute_script(script)
-    assert len({tuple(colour) for _, colour in colours}) == 9
+    assert len({tuple(colour) for _, colour in colours}) == 6
     for ink, colour in colours:
         assert chrome.contrast(ink, colour) > 4.5
         assert chrome.contrast(colour, ground) > 3

@@ -11,10 +11,11 @@ from scored_runs import World, failing, query, saying, speaking
 from test_report import JSON, LABELS
 
 from vlmeval_findit.analysis import errors_of
+from vlmeval_findit.benchmarks import benchmarks
 from vlmeval_findit.benchmarks.findit import draw
 from vlmeval_findit.data import load_dataset
 from vlmeval_findit.leaderboard import OVERALL, make_board
-from vlmeval_findit.protocol import Role
+from vlmeval_findit.protocol import ErrorGroup, Role
 from vlmeval_findit.report import choose_cards, gather_transcripts, losses_of
 from vlmeval_findit.scoring import load_runs
 
@@ -49,6 +50,13 @@ def test_bars_show_the_errors_of_reported_runs(world: World) -> None:
     # A score is rounded once: 98.946 is 98.9 in the terminal; 98.95 would be 99.0 on the page.
     bar = replace(losses.bars[0], score=98.946, segments=())
     assert replace(losses, bars=(bar,)).values([])["bars"][0][4] == 98.946
+
+
+def test_no_benchmark_has_more_than_four_groups() -> None:
+    for benchmark in benchmarks():
+        groups = {error_type.group for error_type in benchmark.errors.error_types}
+        assert ErrorGroup.NO_ANSWER in groups, benchmark.name
+        assert len(groups) <= 4, benchmark.name
 
 
 def test_every_run_and_error_type_has_cards(world: World) -> None:

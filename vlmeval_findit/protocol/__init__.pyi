@@ -204,6 +204,7 @@ from .contradictions import (
 
 from .error_analysis import (
     lost_key as lost_key,
+    ErrorGroup as ErrorGroup,
     ErrorType as ErrorType,
     ErrorAnalysis as ErrorAnalysis,
     LABEL_KEY as LABEL_KEY,

@@ -9,6 +9,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from enum import Enum
 from typing import Any, Protocol
 
 import numpy as np
@@ -26,12 +27,31 @@ def lost_key(what: str) -> str:
     return f"lost: {what}"
 
 
+class ErrorGroup(Enum):
+    """What kinds of error types have in common, in display order; the value is the name shown."""
+
+    meaning: str
+
+    def __new__(cls, value: str, meaning: str) -> ErrorGroup:
+        member = object.__new__(cls)
+        member._value_ = value
+        member.meaning = meaning
+        return member
+
+    NO_ANSWER = "no answer", "a call failed, or a reply was cut off or refused"
+    FORMAT = "format", "a reply that cannot be read as it was asked for"
+    PLACE = "place or label", "an answer for an object, in a wrong place or by another name"
+    NUMBER = "number", "too many answers, or too few"
+    WRONG = "wrong answer", "an answer that was read, and is wrong"
+
+
 @dataclass(frozen=True, slots=True)
 class ErrorType:
     """Why points were lost."""
 
     name: str  # For people
     meaning: str  # One line
+    group: ErrorGroup = ErrorGroup.WRONG
 
     @property
     def key(self) -> str:
@@ -78,9 +98,9 @@ class ErrorAnalysis(Protocol):
 LABEL_KEY = "label"  # In a row's details: what was asked for
 
 # Error type of queries without an answer
-FAILED_CALL = ErrorType("failed call", "the call failed: there is no answer")
+FAILED_CALL = ErrorType("failed call", "the call failed: there is no answer", ErrorGroup.NO_ANSWER)
 # Error type of answers without a reading
-UNREADABLE = ErrorType("not readable", "the answer could not be read")
+UNREADABLE = ErrorType("not readable", "the answer could not be read", ErrorGroup.FORMAT)
 # Error type where an answer is right or wrong as a whole
 WRONG = ErrorType("wrong answer", "the answer was read, and is wrong")
 
@@ -106,7 +126,10 @@ class AnswerErrors(ErrorAnalysis):
     def error_types(self) -> tuple[ErrorType, ...]:  # type: ignore[override]
         others = (FAILED_CALL.name, UNREADABLE.name, WRONG.name)
         reasons = [name for name in self.reasons if name not in others]
-        known = (ErrorType(name, f"no answer could be read: {name}") for name in reasons)
+        known = [
+            ErrorType(name, f"no answer could be read: {name}", ErrorGroup.FORMAT)
+            for name in reasons
+        ]
         return FAILED_CALL, *known, UNREADABLE, WRONG
 
     def events(self, row: ScoredRow) -> Mapping[str, float]:

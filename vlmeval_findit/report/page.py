@@ -30,6 +30,7 @@ from ..leaderboard import (
     spread_table,
     to_html,
 )
+from ..protocol import ErrorGroup
 from ..scoring import Run
 from ..statistics import (
     FAULTS,
@@ -384,10 +385,15 @@ def _failed(
 
 def _empty_data(board: Board) -> dict[str, str]:
     """Return the values of the page's script, as JSON by their keys, where it has no sections."""
-    error_types = board.benchmark.errors.error_types
+    groups = list(ErrorGroup)
+    error_types = [
+        (each.key, each.name, each.meaning, groups.index(each.group))
+        for each in board.benchmark.errors.error_types
+    ]
     values = {
         **gallery_data([], [row.run for row in board.runs]),
-        "error_types": [(each.key, each.name, each.meaning) for each in error_types],
+        "error_groups": [(group.value, group.meaning) for group in groups],
+        "error_types": error_types,
         "too_few": TOO_FEW_IMAGES,
         "pairs": [],
         "reported": [],

@@ -20,7 +20,16 @@ from ...boxes import (
     Truth,
     f1_costs,
 )
-from ...protocol import LABEL_KEY, WRONG, AnswerErrors, ErrorAnalysis, ErrorType, ScoredRow, Sums
+from ...protocol import (
+    LABEL_KEY,
+    WRONG,
+    AnswerErrors,
+    ErrorAnalysis,
+    ErrorGroup,
+    ErrorType,
+    ScoredRow,
+    Sums,
+)
 from .box_metrics import F1_FAILED_MISSED
 
 SIZE_SLICES = "size"  # Slices by the size of the object, else of the box
@@ -31,8 +40,23 @@ ERRORS = "errors"  # Key of the events in a row's details
 _SMALL = 32.0**2
 _LARGE = 96.0**2
 
+_PLACE = frozenset(
+    (BoxError.WRONG_FRAME, BoxError.LOCALISATION, BoxError.WRONG_LABEL, BoxError.BOTH)
+)
+_FORMAT = frozenset((BoxError.RECOVERABLE, BoxError.NOT_READABLE, BoxError.NO_RECTANGLE))
+_NO_ANSWER = frozenset((BoxError.FAILED_CALL, BoxError.TRUNCATED, BoxError.REFUSED))
+
+
+def _group_of(kind: BoxError) -> ErrorGroup:
+    if kind in _PLACE:
+        return ErrorGroup.PLACE
+    if kind in _FORMAT:
+        return ErrorGroup.FORMAT
+    return ErrorGroup.NO_ANSWER if kind in _NO_ANSWER else ErrorGroup.NUMBER
+
+
 # Types of errors in tables and details, by kind of box error
-ERROR_TYPES = {kind: ErrorType(kind.value, kind.meaning) for kind in BoxError}
+ERROR_TYPES = {kind: ErrorType(kind.value, kind.meaning, _group_of(kind)) for kind in BoxError}
 
 
 class F1Errors(ErrorAnalysis):
@@ -150,10 +174,14 @@ def coco_size(box: Sequence[float]) -> str:
     return "medium" if area < _LARGE else "large"
 
 
-FALSE_ALARM = ErrorType("false alarm", "a point, though there is nothing to find")
-OFF_TARGET = ErrorType("off target", "a point in no object, and an object without a point")
-TOO_MANY = ErrorType("too many", "a point more than there are objects")
-MISSED = ErrorType("missed", "an object more than there are points")
+FALSE_ALARM = ErrorType(
+    "false alarm", "a point, though there is nothing to find", ErrorGroup.NUMBER
+)
+OFF_TARGET = ErrorType(
+    "off target", "a point in no object, and an object without a point", ErrorGroup.PLACE
+)
+TOO_MANY = ErrorType("too many", "a point more than there are objects", ErrorGroup.NUMBER)
+MISSED = ErrorType("missed", "an object more than there are points", ErrorGroup.NUMBER)
 
 
 @dataclass(frozen=True)

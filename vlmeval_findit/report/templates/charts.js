@@ -101,9 +101,9 @@ function showDetail() {
   }
 }
 
-// In print all details are open; afterwards they are restored.
+// In print all details are open but those of bars, which a table has; afterwards they are restored.
 function openForPrint() {
-  const closed = [...document.querySelectorAll("details:not([open])")];
+  const closed = [...document.querySelectorAll("details:not([open], .loss)")];
   for (const detail of closed) detail.open = true;
   addEventListener("afterprint", () => { for (const detail of closed) detail.open = false; }, { once: true });
 }

@@ -1,10 +1,10 @@
 // Lost points: a bar for each model, with its score and the points of each error type.
 const BARS = 20; // Drawn at first; the others on demand
-const BUTTON = 1; // Points from which a segment is wide enough to be pointed at
 const wheres = []; // Choices: [1, dataset or average] or [0, model]; the number is a place in a bar
 
 const number = (value) => (Number.isInteger(value) ? value.toLocaleString("en") : value.toFixed(2));
-const colour = (place) => `c${place % 8}${place >= 8 ? " striped" : ""}`;
+// Error types have the colour of their group.
+const colour = (place) => `c${data.error_types[place][3]}`;
 
 function lossText([place, points, events, low, high]) {
   const [, name, meaning] = data.error_types[place];
@@ -12,24 +12,40 @@ function lossText([place, points, events, low, high]) {
   return `${name}: ${points.toFixed(1)} points${bounds}, ${number(events)} errors; ${meaning}`;
 }
 
-function segmentOf(segment, [model, where, isAverage, format]) {
-  const [place, points] = segment;
-  const [key, name] = data.error_types[place];
-  const title = lossText(segment);
-  const style = `width:${points}%`;
-  if (points < BUTTON) return make("span", { className: `segment ${colour(place)}`, style, title });
-  const button = make("button", { type: "button", className: `segment ${colour(place)}`, style, ariaLabel: title },
-    make("i", { textContent: name }), " ", make("b", { textContent: points.toFixed(1) }));
-  button.addEventListener("click", () => filterTo({ model, dataset: isAverage ? "" : where, format, error_type: key }));
-  return button;
+// The groups of a bar that are drawn: [place of the group, its points, its segments], in the order of the page.
+function groupsOf(segments) {
+  return data.error_groups.map((_, place) => {
+    const its = segments.filter(([of, points]) => data.error_types[of][3] === place && points >= 0.005);
+    return [place, its.reduce((sum, [, points]) => sum + points, 0), its];
+  }).filter(([, , its]) => its.length);
 }
 
+function segmentOf(className, name, points) {
+  return make("span", { className: `segment ${className}`, style: `width:${points}%`, title: `${name}: ${points.toFixed(1)} points` },
+    make("i", { textContent: name }), " ", make("b", { textContent: points.toFixed(1) }));
+}
+
+// An error type of a bar as a button that leads to its answers.
+function partOf(segment, [model, where, isAverage, format]) {
+  const error_type = data.error_types[segment[0]][0];
+  const button = make("button", { type: "button", className: "to-answers", textContent: lossText(segment) });
+  button.addEventListener("click", () => filterTo({ model, dataset: isAverage ? "" : where, format, error_type }));
+  return make("li", {}, button);
+}
+
+// A bar that opens: the error types of each group.
 function barOf(bar, title) {
-  const [model, where, , , score, segments] = bar;
-  const stack = make("div", { className: "stack", role: "group", ariaLabel: `${model}, ${where}` },
-    make("span", { className: "segment score", style: `width:${score}%`, title: `${data.losses.score}: ${score.toFixed(1)}` }, make("b", { textContent: score.toFixed(1) })),
-    ...segments.filter(([, points]) => points >= 0.005).map((segment) => segmentOf(segment, bar)));
-  return make("div", { className: "loss" }, make("span", { className: "whose", textContent: title }), stack);
+  const [, , , , score, segments] = bar;
+  const groups = groupsOf(segments);
+  const texts = [`${data.losses.score}: ${score.toFixed(1)}`, ...groups.map(([place, points]) => `${data.error_groups[place][0]}: ${points.toFixed(1)}`)];
+  const stack = make("span", { className: "stack", role: "img", ariaLabel: texts.join("; ") },
+    make("span", { className: "segment score", style: `width:${score}%`, title: texts[0] }, make("b", { textContent: score.toFixed(1) })),
+    ...groups.map(([place, points]) => segmentOf(`c${place}`, data.error_groups[place][0], points)));
+  const lists = groups.map(([place, points, its]) => make("li", { title: data.error_groups[place][1] },
+    make("i", { className: `c${place}` }), ` ${data.error_groups[place][0]}: ${points.toFixed(1)} points`,
+    make("ul", {}, ...its.map((segment) => partOf(segment, bar)))));
+  const opened = groups.length ? make("ul", { className: "parts" }, ...lists) : make("p", { textContent: "Nothing was lost." });
+  return make("details", { className: "loss" }, make("summary", {}, make("span", { className: "whose", textContent: title }), stack), opened);
 }
 
 function lossCell(segment) {
@@ -58,17 +74,12 @@ function showLosses(most = BARS) {
   at("all-losses").textContent = `Show all ${all.length.toLocaleString("en")}`;
   const met = new Set(bars.flatMap((bar) => bar[5].map(([place]) => place)));
   const places = data.error_types.map((_, place) => place).filter((place) => met.has(place));
-  const drawn = new Set(bars.flatMap((bar) => bar[5].filter(([, points]) => points >= 0.005).map(([place]) => place)));
-  const key = (className, text, title = "") => make("li", { title }, make("i", { className }), ` ${text}`);
-  at("error_types").replaceChildren(key("score", data.losses.score),
-    ...places.filter((place) => drawn.has(place)).map((place) => key(colour(place), data.error_types[place][1], data.error_types[place][2])));
+  const drawn = new Set(bars.flatMap((bar) => groupsOf(bar[5]).map(([place]) => place)));
+  const key = (className, text, meaning) => make("li", {}, make("i", { className }), ` ${text}`, ...small(meaning));
+  at("error_groups").replaceChildren(key("score", data.losses.score, "what was reached"),
+    ...data.error_groups.flatMap(([name, meaning], place) => (drawn.has(place) ? [key(`c${place}`, name, meaning)] : [])));
   at("loss-table").parentElement.classList.toggle("many", bars.length > BARS);
   showLossTable(bars, places, by === 1);
-}
-
-function showSegmentText(event) {
-  const segment = event.target.closest(".segment");
-  if (segment) at("segment-text").textContent = segment.ariaLabel || segment.title;
 }
 
 function startLosses() {
@@ -83,6 +94,5 @@ function startLosses() {
   at("loss-of").addEventListener("change", () => showLosses());
   at("all-losses").addEventListener("click", () => showLosses(Infinity));
   at("whose").addEventListener("submit", (event) => event.preventDefault());
-  for (const what of ["mouseover", "focusin"]) at("losses").addEventListener(what, showSegmentText);
   showLosses();
 }
