@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 import pytest
 from scored_runs import World, failing, query, saying, speaking
-from test_report import JSON, NOW, TEXT, data_of
+from test_report import JSON, LABELS, NOW, TEXT, data_of
 from toy_benchmark import guessing, letters
 
 from vlmeval_findit.analysis import ELSEWHERE, compare_errors, compare_runs
 from vlmeval_findit.cli import main
-from vlmeval_findit.leaderboard import Board, boards, make_board
+from vlmeval_findit.leaderboard import OVERALL, Board, boards, make_board
 from vlmeval_findit.report import (
     ModelInFormat,
     choose_cards,
@@ -23,8 +23,10 @@ from vlmeval_findit.report import (
     first_pairs,
     gather_transcripts,
     make_page,
+    mean_values,
     opening_pair,
     pair_values,
+    panels_of,
     sides_of,
 )
 from vlmeval_findit.scoring import load_runs
@@ -82,6 +84,45 @@ def test_metrics_of_pairs_are_those_of_the_statistics(board: Board) -> None:
         assert {numbers[0]: numbers[6] for numbers in pair["losses"]} == lost
         gained = rows[0][3]
         assert sum(numbers[3] for numbers in pair["losses"]) == pytest.approx(-gained, abs=1e-2)
+
+
+def test_means_of_pairs_are_those_of_the_board(world: World) -> None:
+    """By the difference that all outputs state, with chosen formats and without."""
+    for model, chance in {"Good": 0.9, "Poor": 0.4, "Half": 0.6, "Fails": 0.0}.items():
+        for name in (JSON, LABELS)[: 1 if model == "Half" else 2]:
+            world.predict(model, name, speaking(name, chance, 5) if chance else failing)
+    fixed = make_board(load_runs([world.runs]))
+    world.predict("Poor", TEXT, speaking(TEXT, 0.5, 5))
+    for board in (fixed, make_board(load_runs([world.runs]))):
+        pairs = choose_pairs(board)
+        values = mean_values(pairs, board)
+        assert values == data_of(make_page(board, NOW))["means"]
+        both = [{each["left"], each["right"]} for each in values]
+        expected = [{"Good", "Poor"}, {"Good", "Fails"}, {"Poor", "Fails"}]
+        assert sorted(map(sorted, both)) == sorted(map(sorted, expected)), "Half has no mean"
+        panel = panels_of(board)[0]
+        best, *others = panel.dots
+        for dot in others:
+            (of_both,) = [
+                each for each in values if {each["left"], each["right"]} == {best.model, dot.model}
+            ]
+            sign = 1 if of_both["left"] == dot.model else -1
+            for title, left, right, value, low, high, p, told in of_both["rows"]:
+                if OVERALL not in title:
+                    continue
+                assert "mean of 2" in title
+                test = dot.to_best
+                assert test is not None
+                assert left - right == pytest.approx(value, abs=1e-3)
+                assert sign * value == pytest.approx(test.value, abs=1e-3)
+                assert (p, told) == (test.corrected, test.significant)
+                if test.interval is not None:
+                    ends = [sign * low, sign * high]
+                    assert sorted(ends) == pytest.approx(
+                        [test.interval.low, test.interval.high], abs=1e-3
+                    )
+    only_one = make_board([row.run for row in fixed.runs if row.dataset == "Pascal"])
+    assert mean_values(choose_pairs(only_one), only_one) == []
 
 
 def test_the_page_opens_with_the_best_two_models(board: Board) -> None:

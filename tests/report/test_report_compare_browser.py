@@ -45,7 +45,7 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 def test_the_page_opens_with_two_models_that_differ(opened: Any) -> None:
     heads = chrome.texts(opened, "#difference thead th")
     assert heads == ["Percent", "Good", "<i>Evil", "Difference", "95 % interval", "p"]
-    first = chrome.texts(opened, "#difference tbody:first-of-type tr:first-child td")
+    first = chrome.texts(opened, "#difference tbody:nth-of-type(2) tr:first-child td")
     assert first[:3] == ["100.0", "50.0", "+50.0"]
     assert chrome.texts(opened, "#finds td") == ["10", "20", "0", "0"]
     assert chrome.text_of(opened, "couple-count") == "20 queries"
@@ -60,10 +60,10 @@ def test_the_page_opens_with_two_models_that_differ(opened: Any) -> None:
 
 
 def test_swapped_sides_change_signs_and_cells(opened: Any) -> None:
-    before = chrome.texts(opened, "#difference tbody:first-of-type tr:first-child td")
+    before = chrome.texts(opened, "#difference tbody:nth-of-type(2) tr:first-child td")
     opened.find_element("id", "turn").click()
     assert chrome.texts(opened, "#difference thead th")[1:3] == ["<i>Evil", "Good"]
-    after = chrome.texts(opened, "#difference tbody:first-of-type tr:first-child td")
+    after = chrome.texts(opened, "#difference tbody:nth-of-type(2) tr:first-child td")
     assert after[:3] == ["50.0", "100.0", "−50.0"]
     low, high = before[3].split(" to ")
     turn = str.maketrans("+−", "−+")
@@ -78,7 +78,7 @@ def test_swapped_sides_change_signs_and_cells(opened: Any) -> None:
     chrome.choose(opened, show="only <i>Evil finds (0)")
     assert chrome.text_of(opened, "couple-count") == "0 queries"
     opened.find_element("id", "turn").click()
-    assert chrome.texts(opened, "#difference tbody:first-of-type tr:first-child td") == before
+    assert chrome.texts(opened, "#difference tbody:nth-of-type(2) tr:first-child td") == before
 
 
 def test_two_formats_of_a_model_are_named_by_format(opened: Any) -> None:
@@ -98,8 +98,8 @@ def test_a_metric_without_a_test_says_why(opened: Any) -> None:
     note = opened.find_element("id", "few-images")
     assert not note.is_displayed()
     chrome.choose(opened, left="Good · xyxy_json", right="Talks")
-    names = chrome.texts(opened, "#difference tbody:first-of-type th")
-    reasons = chrome.texts(opened, "#difference tbody:first-of-type tr td:last-child")
+    names = chrome.texts(opened, "#difference tbody:nth-of-type(2) th")
+    reasons = chrome.texts(opened, "#difference tbody:nth-of-type(2) tr td:last-child")
     by_metric = dict(zip(names, reasons, strict=True))
     # Good has two formats: models are compared elsewhere.
     assert by_metric["Precision elsewhere"] == TOO_FEW_IMAGES

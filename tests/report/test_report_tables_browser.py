@@ -142,3 +142,22 @@ def test_a_value_on_a_dataset_leads_to_its_answers(opened: Any) -> None:
 def test_tables_widen_no_page(opened: Any, width: int) -> None:
     with chrome.emulated(opened, width):
         assert opened.execute_script("return document.documentElement.scrollWidth") <= width
+
+
+def test_two_models_have_the_mean_over_datasets(opened: Any) -> None:
+    """It stands above the dataset's metrics, turns with the sides, and formats have none."""
+    means = "#difference tbody:first-of-type"
+    (name,) = chrome.texts(opened, f"{means} th")
+    assert name.startswith("F1@0.5, Overall (mean of 2)")
+    values = chrome.texts(opened, f"{means} td")
+    assert " to " in values[3]
+    assert "Overall (mean of 2)" in chrome.text_of(opened, "mean-text")
+    opened.find_element("id", "turn").click()
+    turned = chrome.texts(opened, f"{means} td")
+    assert turned[:2] == values[1::-1]
+    assert turned[2] == values[2].translate(str.maketrans("+−", "−+"))
+    assert turned[4] == values[4]
+    chrome.choose(opened, left="second · xyxy_json")
+    chrome.choose(opened, right="second · xyxy_text")
+    assert chrome.texts(opened, f"{means} td") == []
+    assert chrome.text_of(opened, "mean-text") == ""

@@ -3,6 +3,7 @@
 from .board import (
     OVERALL as OVERALL,
     RankedValue as RankedValue,
+    DatasetMean as DatasetMean,
     Board as Board,
     boards as boards,
     make_board as make_board,

@@ -81,6 +81,7 @@ from .curve_charts import (
 
 from .pair_comparison import (
     pair_values as pair_values,
+    mean_values as mean_values,
     opening_pair as opening_pair,
 )
 

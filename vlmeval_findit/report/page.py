@@ -60,7 +60,7 @@ from .lost_points import MODELS as LOSS_MODELS
 from .lost_points import Losses, losses_of
 from .page_section import Contents, MadeSection, Section, SectionFailure, attempt, make_section
 from .pair_choice import ModelInFormat, Pair, choose_pairs, first_pairs, page_key, pairs_note
-from .pair_comparison import opening_pair, pair_values
+from .pair_comparison import mean_values, opening_pair, pair_values
 from .rendering import fill, joined_script, json_in_html, json_object, render
 from .set_charts import sets_drawn
 from .setup_section import setups_of
@@ -263,6 +263,7 @@ def _compare(page: PageSource) -> Contents | None:
     opened = 0 if page.first else opening_pair(compared, page.runs)
     families = {family.name: family.value for family in FamilyOfTests}
     script = {"pairs": compared, "opening_pair": opened, "families": families}
+    script["means"] = mean_values(pairs, board)
     return Contents(values, script)
 
 
@@ -395,6 +396,7 @@ def _empty_data(board: Board) -> dict[str, str]:
         "error_groups": [(group.value, group.meaning) for group in groups],
         "error_types": error_types,
         "too_few": TOO_FEW_IMAGES,
+        "means": [],
         "pairs": [],
         "reported": [],
     }

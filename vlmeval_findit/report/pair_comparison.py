@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import cache, lru_cache
+from functools import cache, lru_cache, partial
 from typing import Any, NamedTuple
 
 from ..analysis import (
@@ -18,7 +18,8 @@ from ..analysis import (
     scores_by_index,
     untested_metrics,
 )
-from ..leaderboard import Board
+from ..core import printable
+from ..leaderboard import Board, DatasetMean, difference_of
 from ..protocol import Metric
 from ..scoring import Run
 from ..statistics import BestOf, Difference, Estimate, FamilyOfTests, paired_difference
@@ -151,6 +152,63 @@ def _row_elsewhere(
     if left is not None and right is not None and None not in values and test is not None:
         difference = test(left, right, metric.name)
     return [f"{title} {ELSEWHERE}", *rounded(*values), *_tested(difference)]
+
+
+def mean_values(pairs: Iterable[Pair], board: Board) -> list[dict[str, Any]]:
+    """Return the differences of two models over several datasets, as their board tests them.
+
+    Each is of the names ``left`` and ``right``; ``rows`` are as ``metrics`` of :func:`pair_values`,
+    of the metric that ranks, for every mean of several datasets that both models have. A difference
+    that is not known is None.
+    """
+    metric = board.metrics[0]
+    means = _means_by_title(board)
+    tested = cache(partial(board.tested_estimate, metrics=(metric,)))
+    choice_of = cache(board.choice)  # Models of a column share it
+
+    values = []
+    for left, right in _reported_models(pairs, board):
+        rows = []
+        for title, mean in means.items():
+            entries = [board.entry(model, mean.name, metric.name) for model in (left, right)]
+            ranked = [entry for entry in entries if entry is not None and entry.rank is not None]
+            if len(ranked) < 2:
+                continue
+            apart = ranked[0].tested - ranked[1].tested
+            estimates = tested(left, mean.datasets), tested(right, mean.datasets)
+            difference = None
+            if None not in estimates:
+                choice = choice_of(mean.name, metric.name)
+                difference = difference_of(choice, apart, *estimates, metric.name)
+            numbers = rounded(ranked[0].tested, ranked[1].tested)
+            rows.append([title, *numbers, *_tested(difference)])
+        if rows:
+            values.append({"left": printable(left), "right": printable(right), "rows": rows})
+    return values
+
+
+def _means_by_title(board: Board) -> dict[str, DatasetMean]:
+    """Return the means over several datasets; of two over the same ones, the first."""
+    by_datasets: dict[tuple[str, ...], DatasetMean] = {}
+    for mean in board.means:
+        if len(mean.datasets) > 1:
+            by_datasets.setdefault(mean.datasets, mean)
+    title = board.headline.title
+    return {
+        f"{title}, {mean.name} (mean of {len(mean.datasets)})": mean
+        for mean in by_datasets.values()
+    }
+
+
+def _reported_models(pairs: Iterable[Pair], board: Board) -> list[tuple[str, str]]:
+    """Return the models of pairs of two models in their reported formats, each two once."""
+    models: dict[frozenset[str], tuple[str, str]] = {}
+    for pair in pairs:
+        named = pair.left.model, pair.right.model
+        reported = [board.run(model, pair.dataset) for model in named]
+        if named[0] != named[1] and reported == [pair.left, pair.right]:
+            models.setdefault(frozenset(named), named)
+    return list(models.values())
 
 
 def opening_pair(pairs: Sequence[Mapping[str, Any]], runs: Sequence[Run]) -> int:

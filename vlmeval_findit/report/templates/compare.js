@@ -88,8 +88,8 @@ function chance(p, metric) {
 }
 
 // A pair is a row of numbers; with swapped sides its differences change their sign.
-function oriented([name, left, right, difference, low, high, p, significant]) {
-  if (!sides.flipped) return [name, left, right, difference, low, high, p, significant];
+function oriented([name, left, right, difference, low, high, p, significant], flipped) {
+  if (!flipped) return [name, left, right, difference, low, high, p, significant];
   const turn = (value) => (value === null ? null : 0 - value);
   return [name, right, left, turn(difference), turn(high), turn(low), p, significant];
 }
@@ -102,15 +102,14 @@ function head(id, names) {
   at(id).tHead.replaceChildren(make("tr", {}, ...names.map((textContent) => make("th", { scope: "col" }, make("span", { textContent })))));
 }
 
-function differenceRow(numbers) {
-  const [name, left, right, value, low, high, p] = oriented(numbers);
+function differenceRow([name, left, right, value, low, high, p]) {
   const tested = value === null ? ["–", "–", "–"] : [signed(value), low === null ? "–" : `${signed(low)} to ${signed(high)}`, chance(p, name)];
   return row(name, [percent(left), percent(right), ...tested]);
 }
 
 // The difference of the first metric as a sentence.
 function differenceText(numbers, [left, right]) {
-  const [metric, , , value, low, high, p, significant] = numbers ? oriented(numbers) : [];
+  const [metric, , , value, low, high, p, significant] = numbers || [];
   if (value === undefined || value === null) return "";
   if (p === null) return `${metric}: ${signed(value)}; no test: ${chance(p, metric)}.`;
   const tested = (from, to) => `95 % interval ${signed(from)} to ${signed(to)}, p ${p < 0.001 ? "" : "= "}${chance(p, metric)}`;
@@ -120,14 +119,28 @@ function differenceText(numbers, [left, right]) {
     : `${right} has ${signed(-value)} points of ${metric} on ${left} (${tested(-high, -low)}).`;
 }
 
+// The means over several datasets of the two models, where both runs are those that are reported.
+function meanRows() {
+  if (data.families[sides.pair.family] !== data.families.MODELS) return [];
+  const [left, right] = ["left", "right"].map((id) => data.runs[Number(at(id).value)].model);
+  const means = data.means.find((each) => (each.left === left && each.right === right) || (each.left === right && each.right === left));
+  return means ? means.rows.map((numbers) => oriented(numbers, means.left !== left)) : [];
+}
+
+const bodyTitle = (textContent) => make("tr", {}, make("th", { scope: "rowgroup", colSpan: 6, textContent }));
+
 function showMetrics(names) {
   head("difference", ["Percent", ...names, "Difference", "95 % interval", "p"]);
-  const [metrics, losses] = at("difference").tBodies;
-  metrics.replaceChildren(...sides.pair.metrics.map(differenceRow));
+  const [means, metrics, losses] = at("difference").tBodies;
+  const ofMeans = meanRows();
+  const ofMetrics = sides.pair.metrics.map((numbers) => oriented(numbers, sides.flipped));
+  means.replaceChildren(...ofMeans.map(differenceRow));
+  metrics.replaceChildren(...(ofMeans.length ? [bodyTitle(at("sides-dataset").value)] : []), ...ofMetrics.map(differenceRow));
   at("pair-family").textContent = data.families[sides.pair.family];
-  at("difference-text").textContent = differenceText(sides.pair.metrics[0], names);
-  const title = make("tr", {}, make("th", { scope: "rowgroup", colSpan: 6, textContent: "Points lost by" }));
-  losses.replaceChildren(...(sides.pair.losses.length ? [title] : []), ...sides.pair.losses.map(differenceRow));
+  at("mean-text").textContent = differenceText(ofMeans[0], names);
+  at("difference-text").textContent = differenceText(ofMetrics[0], names);
+  const ofLosses = sides.pair.losses.map((numbers) => oriented(numbers, sides.flipped));
+  losses.replaceChildren(...(ofLosses.length ? [bodyTitle("Points lost by")] : []), ...ofLosses.map(differenceRow));
   at("few-images").hidden = !at("difference").textContent.includes(data.too_few);
 }
 
