@@ -6,9 +6,10 @@ from dataclasses import replace
 from operator import attrgetter
 from typing import Any
 
+import numpy as np
 import pytest
 from scored_runs import World, failing, query, saying, speaking
-from test_report import JSON, LABELS
+from test_report import JSON, LABELS, TEXT
 
 from vlmeval_findit.analysis import errors_of
 from vlmeval_findit.benchmarks import benchmarks
@@ -85,6 +86,28 @@ def test_every_run_and_error_type_has_cards(world: World) -> None:
             for cards in (every, some)
         )
         assert (min(shown), max(shown)) == (min(scores), max(scores))
+
+
+@pytest.mark.parametrize("limit", [24, 60, 119, 240])
+def test_some_queries_have_the_answers_of_all_models(world: World, limit: int) -> None:
+    """Of four models, those on which they are furthest apart, whatever each run's worst are."""
+    world.table("Pascal", [query(i, f"{i % 6}.jpg") for i in range(60)])
+    runs = []
+    for model, chance in {"A": 0.9, "B": 0.7, "C": 0.5, "D": 0.3}.items():
+        runs.append(world.run(model, JSON, speaking(JSON, chance)))
+    runs.append(world.run("A", TEXT, speaking(TEXT, 0.2)))
+    transcripts, _ = gather_transcripts(runs)
+    cards = choose_cards(transcripts, limit, reported=runs[:4])
+    assert len(cards) == limit
+    models: dict[int, set[str]] = {}
+    for card in cards:
+        if card.transcript.run is not runs[4]:
+            models.setdefault(card.row.index, set()).add(card.transcript.run.model)
+    of_all = {index for index, names in models.items() if len(names) == 4}
+    scores = np.array([run.query_scores for run in runs[:4]])
+    apart = scores.max(0) - scores.min(0)
+    order = np.argsort(-apart, kind="stable")
+    assert of_all >= set(order[: limit // 16].tolist())
 
 
 def test_lenient_boxes_have_a_separate_role(world: World) -> None:

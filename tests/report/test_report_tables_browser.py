@@ -161,3 +161,31 @@ def test_two_models_have_the_mean_over_datasets(opened: Any) -> None:
     chrome.choose(opened, right="second · xyxy_text")
     assert chrome.texts(opened, f"{means} td") == []
     assert chrome.text_of(opened, "mean-text") == ""
+
+
+def test_one_image_is_shown_with_all_models(opened: Any) -> None:
+    """In the order of their ranks; an opened answer turns to the next model's, and back to it."""
+    from selenium.webdriver.common.keys import Keys
+
+    chrome.choose(opened, order="models")
+    ranked = column(opened, "model")
+    names = opened.execute_script(
+        "return [...document.querySelectorAll('#cards .query')].map(query =>"
+        "  [...query.querySelectorAll('.words > b')].map(name => name.textContent))"
+    )
+    assert len(names) == 3
+    assert names == [ranked] * 3, "queries of all models come first"
+    # 12 queries have four models, 12 have three.
+    assert chrome.text_of(opened, "count") == "84 answers to 24 queries"
+    cards = opened.find_elements("css selector", "#cards .card")
+    opened.execute_script("arguments[0].focus()", cards[5])
+    chrome.press(opened, Keys.ENTER)
+    first = chrome.text_of(opened, "detail-title")
+    assert first.startswith(ranked[1])
+    # Twelve answers further is the next page.
+    chrome.press(opened, *[Keys.ARROW_RIGHT] * 12)
+    assert chrome.text_of(opened, "detail-title").startswith(ranked[1])
+    chrome.press(opened, Keys.ESCAPE)
+    assert chrome.text_of(opened, "page") == "page 2 of 8"
+    focused = opened.switch_to.active_element.find_element("css selector", ".words > b")
+    assert focused.text == ranked[1]

@@ -44,16 +44,18 @@ def choose_cards(
     limit: int = CARDS_ON_A_PAGE,
     pairs: Sequence[Pair] = (),
     doubts: Doubts = MappingProxyType({}),
+    reported: Sequence[Run] = (),
 ) -> list[Card]:
     """Choose the answers that a page shows, run by run and by row.
 
     If there are more answers than ``limit``, half of the cards go to the answers in which ``pairs``
-    differ most. Every run gets an equal share of the rest: by turns of its worst answers, its best,
-    those of every error type, those whose label is doubtful, and those on which formats of its
-    model, or runs of its dataset, disagree most. A share is at least three, where there are so many
-    cards, so the last of very many runs get none.
+    differ most, and a quarter to all answers of ``reported`` runs to the queries of each dataset on
+    which those disagree most. Every run gets an equal share of the rest: by turns of its worst
+    answers, its best, those of every error type, those whose label is doubtful, and those on which
+    formats of its model, or runs of its dataset, disagree most. A share is at least three, where
+    there are so many cards, so the last of very many runs get none.
     """
-    first = _first(pairs, limit // 2)
+    first = _joined(_first(pairs, limit // 2), _shared(transcripts, reported, limit // 4))
     most_runs = max(1, limit // FEWEST)
     some = [
         transcript
@@ -168,6 +170,39 @@ def _first(pairs: Sequence[Pair], limit: int) -> Mapping[Key, frozenset[int]]:
         for run in (pair.left, pair.right):
             chosen[page_key(run)] = chosen.get(page_key(run), frozenset()) | most
     return chosen
+
+
+def _shared(
+    transcripts: Sequence[Transcript], reported: Sequence[Run], limit: int
+) -> dict[Key, frozenset[int]]:
+    """Return the answers to the queries on which reported runs disagree most, by run.
+
+    Runs without a transcript have none; a query has the answers of all others of its dataset.
+    """
+    keys = {page_key(run) for run in reported}
+    runs = [each.run for each in transcripts if page_key(each.run) in keys]
+    by_dataset = group_by(runs, lambda run: run.board_dataset)
+    several = [members for members in by_dataset.values() if len(members) > 1]
+    queries = limit // max(1, sum(map(len, several)))
+    spreads = _spreads(runs, lambda run: run.board_dataset)
+    chosen: dict[Key, frozenset[int]] = {}
+    for members in several:
+        widest = _widest(spreads[page_key(members[0])])[:queries]
+        rows = np.array(indices(members[0].rows))
+        shared = frozenset(rows[widest].tolist())
+        for run in members:
+            chosen[page_key(run)] = shared
+    return chosen
+
+
+def _joined(
+    some: Mapping[Key, frozenset[int]], others: Mapping[Key, frozenset[int]]
+) -> dict[Key, frozenset[int]]:
+    """Return the answers of both, by run."""
+    joined = dict(some)
+    for key, queries in others.items():
+        joined[key] = joined.get(key, frozenset()) | queries
+    return joined
 
 
 def _some(answers: _AnswerColumns, share: int, first: Sequence[int]) -> list[int]:

@@ -9,7 +9,7 @@ from functools import cached_property, partial
 from markupsafe import Markup
 
 from ..analysis import ELSEWHERE_MEANING, HIT_SCORE
-from ..core import counted
+from ..core import counted, printable
 from ..leaderboard import (
     EXCLUDED_COLUMNS,
     OTHER_FAMILY,
@@ -232,15 +232,16 @@ def _gallery(page: PageSource) -> Contents:
     doubts = attempt(lambda: page.doubts, lambda _: ())
     by_row = doubts_by_row(doubts)
     transcripts, missing = page.gathered
-    cards = choose_cards(transcripts, page.cards, page.first, by_row)
+    reported = [row.run for row in page.board.runs if row.reported]
+    cards = choose_cards(transcripts, page.cards, page.first, by_row, reported)
     values = {
         "shown": len(cards),
         "answers": sum(len(run.rows) for run in page.runs),
         "kinds": kinds_of_cards(cards, len(transcripts), is_doubted=bool(doubts)),
         "missing": group_by(missing, lambda each: each.reason),
     }
-    reported = [at for at, row in enumerate(page.board.runs) if row.reported]
-    return Contents(values, {**gallery_data(cards, page.runs, by_row), "reported": reported})
+    places = [at for at, row in enumerate(page.board.runs) if row.reported]
+    return Contents(values, {**gallery_data(cards, page.runs, by_row), "reported": places})
 
 
 def _compare(page: PageSource) -> Contents | None:
@@ -393,6 +394,7 @@ def _empty_data(board: Board) -> dict[str, str]:
     ]
     values = {
         **gallery_data([], [row.run for row in board.runs]),
+        "models": [printable(model) for model in board.models],
         "error_groups": [(group.value, group.meaning) for group in groups],
         "error_types": error_types,
         "too_few": TOO_FEW_IMAGES,

@@ -180,7 +180,7 @@ function showCouplePage() {
 
 function coupleOf(couple, place) {
   const [left, right] = couple;
-  const frame = couple.flatMap((card) => card.frames).filter((frame) => frame.boxes.length).map((frame) => frame.frame).sort((a, b) => a - b)[0];
+  const frame = firstFrame(couple);
   const halves = couple.map((card, half) => {
     const words = [make("b", { textContent: card.model }), ...small(card.format), errors(card), make("span", { className: "verdict", textContent: verdict(card) })];
     return cardButton(card, words, () => open(sides.couples.flat(), 2 * place + half, backToCouple), frame);

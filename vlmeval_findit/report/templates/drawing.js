@@ -71,6 +71,11 @@ function picture(entry, boxes, alt, shares = 26) {
   return svg;
 }
 
+// The first frame with a box of any of some answers to one query, so that all are drawn on the same.
+function firstFrame(cards) {
+  return cards.flatMap((card) => card.frames).filter((frame) => frame.boxes.length).map((frame) => frame.frame).sort((a, b) => a - b)[0];
+}
+
 // The pictures of an answer: those that belong side by side, else the chosen frame, else the first
 // with a box.
 function pictures(card, chosen) {

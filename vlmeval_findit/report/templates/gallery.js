@@ -1,6 +1,8 @@
 // The answers: by filters, in an order, page by page.
 const PAGE = 12;
-const gallery = { cards: [], page: 0 };
+const QUERIES = 3; // On a page of all models
+// A page is a list of groups of answers: one group, or one of each query.
+const gallery = { cards: [], pages: [], page: 0 };
 const reportedRuns = new Set(data.reported);
 for (const card of data.cards) Object.assign(card, data.runs[card.run], { reported: reportedRuns.has(card.run) });
 const SELECTS = ["model", "dataset", "format", "error_type", "size", "reason", "part", "doubt"];
@@ -13,6 +15,7 @@ const ORDERS = {
   best: (a, b) => b.score - a.score,
   disagree: (a, b) => b.spread - a.spread || a.model.localeCompare(b.model) || byPlace(a, b) || a.score - b.score,
   row: (a, b) => byPlace(a, b) || a.model.localeCompare(b.model),
+  models: (a, b) => byPlace(a, b) || data.models.indexOf(a.model) - data.models.indexOf(b.model),
 };
 
 const NO_ERROR = "none";
@@ -69,9 +72,33 @@ function mix(cards) {
   return [...chosen, ...cards.filter((card) => !chosen.has(card))];
 }
 
+const isOfModels = () => at("order").value === "models";
+
+// Answers of several models to one query: those of most models first, then those furthest apart.
+function queriesOf(cards) {
+  const groups = [];
+  for (const card of cards) {
+    const last = groups.at(-1);
+    if (last && byPlace(last[0], card) === 0) last.push(card);
+    else groups.push([card]);
+  }
+  const spread = (group) => Math.max(...group.map((card) => card.score)) - Math.min(...group.map((card) => card.score));
+  const models = (group) => new Set(group.map((card) => card.model)).size;
+  return groups.filter((group) => models(group) > 1).sort((a, b) => models(b) - models(a) || spread(b) - spread(a));
+}
+
+const chunks = (list, size) => Array.from({ length: Math.ceil(list.length / size) }, (_, i) => list.slice(i * size, (i + 1) * size));
+
 function filter() {
   gallery.cards = data.cards.filter(matches).sort(ORDERS[at("order").value]);
   if (at("order").value === "mix") gallery.cards = mix(gallery.cards);
+  if (isOfModels()) {
+    const queries = queriesOf(gallery.cards);
+    gallery.cards = queries.flat();
+    gallery.pages = chunks(queries, QUERIES);
+  } else {
+    gallery.pages = chunks(gallery.cards, PAGE).map((cards) => [cards]);
+  }
   gallery.page = 0;
   showPage();
 }
@@ -100,18 +127,41 @@ function galleryCard(card, place) {
   return cardButton(card, words, () => open(gallery.cards, place, backToGallery));
 }
 
+// A query: what its models answered, side by side.
+function galleryQuery(cards, start) {
+  const [first] = cards;
+  const frame = firstFrame(cards);
+  const halves = cards.map((card, i) => {
+    const words = [make("b", { textContent: card.model }), errors(card), make("span", { className: "verdict", textContent: verdict(card) }), ...small(card.format)];
+    return cardButton(card, words, () => open(gallery.cards, start + i, backToGallery), frame);
+  });
+  return make("article", { className: "query" },
+    make("h3", {}, first.label, make("small", { textContent: `${first.dataset} · row ${first.index}` })), make("div", { className: "halves" }, ...halves));
+}
+
+const startOf = (page) => gallery.pages.slice(0, page).flat(2).length;
+
 function backToGallery(place) {
-  const page = Math.floor(place / PAGE);
+  const page = gallery.pages.findIndex((_, at) => place < startOf(at + 1));
   if (page !== gallery.page) { gallery.page = page; showPage(); }
-  at("cards").children[place - page * PAGE]?.focus();
+  at("cards").querySelectorAll(".card")[place - startOf(page)]?.focus();
 }
 
 function showPage() {
-  const pages = Math.max(1, Math.ceil(gallery.cards.length / PAGE));
+  const pages = Math.max(1, gallery.pages.length);
   gallery.page = Math.min(Math.max(gallery.page, 0), pages - 1);
-  const start = gallery.page * PAGE;
-  at("cards").replaceChildren(...gallery.cards.slice(start, start + PAGE).map((card, i) => galleryCard(card, start + i)));
-  at("count").textContent = gallery.cards.length === 1 ? "1 answer" : `${gallery.cards.length.toLocaleString("en")} answers`;
+  let place = startOf(gallery.page);
+  const shown = [];
+  for (const cards of gallery.pages[gallery.page] || []) {
+    const start = place;
+    if (isOfModels()) shown.push(galleryQuery(cards, start));
+    else shown.push(...cards.map((card, i) => galleryCard(card, start + i)));
+    place += cards.length;
+  }
+  at("cards").replaceChildren(...shown);
+  const answers = gallery.cards.length === 1 ? "1 answer" : `${gallery.cards.length.toLocaleString("en")} answers`;
+  const queries = gallery.pages.flat().length;
+  at("count").textContent = isOfModels() ? `${answers} to ${queries === 1 ? "1 query" : `${queries.toLocaleString("en")} queries`}` : answers;
   at("page").textContent = `page ${gallery.page + 1} of ${pages}`;
   at("previous").disabled = gallery.page === 0;
   at("next").disabled = gallery.page === pages - 1;
@@ -127,7 +177,7 @@ function turnWithKeys(event) {
   const step = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
   if (!step) return;
   turnPage(step);
-  at("cards").firstChild?.focus();
+  at("cards").querySelector(".card")?.focus();
 }
 
 // The answer that the page's address names, among all answers.
@@ -143,6 +193,7 @@ function fillFilters() {
   const met = (key) => [...new Set(data.cards.flatMap((card) => card[key]))].filter(Boolean).sort();
   const same = (values) => values.map((value) => [value, value]);
   for (const key of ["model", "dataset"]) fill(key, same(met(key)), "all");
+  at("order").querySelector("[value=models]").hidden = met("model").length < 2;
   // A page opens on what its tables are of.
   const isChoice = data.cards.some((card) => card.reported) && data.cards.some((card) => !card.reported);
   fill("format", [...same(isChoice ? [REPORTED] : []), ...same(met("format"))], "all");
