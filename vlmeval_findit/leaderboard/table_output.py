@@ -263,13 +263,14 @@ def to_html(table: Table, name: str = "") -> Markup:
     for field in table.fields:
         kind = Markup(' class="average"') if field.is_mean else ""
         note = Markup("<small>{}</small>").format(field.note) if field.note else ""
-        parts.append(Markup('<th scope="col"{}>{}{}</th>').format(kind, field.name, note))
+        heading = printable(field.name)
+        parts.append(Markup('<th scope="col"{}>{}{}</th>').format(kind, heading, note))
     parts.append("</tr></thead>\n<tbody>\n")
     first_quoted = len(table.rows) - table.quoted
-    heading = next((field for field in table.fields if field.kind is FieldType.TEXT), None)
+    key = next((field for field in table.fields if field.kind is FieldType.TEXT), None)
     for at, row in enumerate(table.cells()):
         parts.append('<tr class="published">' if at >= first_quoted else "<tr>")
-        parts += [_html_cell(field, cell, field is heading) for field, cell in row]
+        parts += [_html_cell(field, cell, field is key) for field, cell in row]
         parts.append("</tr>\n")
     return Markup("").join([*map(Markup, parts), Markup("</tbody></table>")])
 

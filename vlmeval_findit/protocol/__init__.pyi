@@ -7,6 +7,7 @@ from .benchmark import (
     DrawnImage as DrawnImage,
     Drawing as Drawing,
     Curve as Curve,
+    ClassCounts as ClassCounts,
     PromptSet as PromptSet,
     Baseline as Baseline,
     Published as Published,

@@ -95,6 +95,21 @@ class Curve(NamedTuple):
     f1: tuple[float, ...]
 
 
+class ClassCounts(NamedTuple):
+    """What the answers of a run did with each class of objects; failed calls found none."""
+
+    objects: Mapping[str, int]  # By class
+    found: Mapping[str, int]  # Objects that were hit
+    answers: Mapping[str, int]  # By the class that was answered
+    # Answers that lie on an object and name another class, by the object's and by theirs
+    confused: Mapping[tuple[str, str], int]
+
+    def f1(self, name: str) -> float | None:
+        """Return F1 of a class in percent; None without an object or answer of it."""
+        whole = self.objects.get(name, 0) + self.answers.get(name, 0)
+        return 200.0 * self.found.get(name, 0) / whole if whole else None
+
+
 # --- prompts, baselines, scores -------------------------------------------------------------------
 
 _STANDARD = ("asked", "answered", "readable", "failed")  # Sums that every benchmark may have
@@ -418,6 +433,10 @@ class Benchmark(ABC):
 
     def curve(self, dataset: AnyDataset, rows: Sequence[ScoredRow]) -> Curve | None:
         """Return a run's metrics by threshold; None without thresholds."""
+        return None
+
+    def class_counts(self, dataset: AnyDataset, rows: Sequence[ScoredRow]) -> ClassCounts | None:
+        """Return what a run did with each class of objects; None where objects have none."""
         return None
 
     def host_class(self, variant: Any) -> str:

@@ -110,6 +110,11 @@ from .board_charts import (
     DetailedCharts as DetailedCharts,
 )
 
+from .class_tables import (
+    MOST_CLASSES as MOST_CLASSES,
+    class_tables as class_tables,
+)
+
 from .setup_section import (
     SetupReport as SetupReport,
     setups_of as setups_of,

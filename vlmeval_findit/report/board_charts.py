@@ -9,11 +9,12 @@ from dataclasses import dataclass
 from markupsafe import Markup
 
 from ..analysis import boxes_of_rows, definitions_in
-from ..leaderboard import Board, FormatRow, group_by, learning_curves
-from ..protocol import Curve, Metric, failed_calls, reasons
+from ..leaderboard import Board, FormatRow, Table, group_by, learning_curves
+from ..protocol import ClassCounts, Curve, Metric, failed_calls, reasons
 from ..scoring import Run, read_details
 from ..statistics import Bin, reliability
 from .charts import DRAWN_MAPS, MAPS, FormatCell, Spec, forest, heat_maps, svg
+from .class_tables import class_tables
 from .cost_charts import CostCharts, format_panels, model_panels
 from .curve_charts import MOST_CURVES, curves, learning_chart, reliability_chart
 from .pair_choice import Key, page_key
@@ -122,9 +123,10 @@ class DetailedCharts:
         self.keys = {page_key(run) for runs in self.runs.values() for run in runs[:MOST_CURVES]}
         self.curves: dict[Key, Curve] = {}
         self.bins: dict[Key, dict[str, Sequence[Bin]]] = {}
+        self.classes: dict[Key, ClassCounts] = {}
 
     def add(self, transcript: Transcript) -> None:
-        """Add the curve and the bins of a run that the charts show; its details are not kept.
+        """Add curve, bins and classes of a run that the page shows; its details are not kept.
 
         Raises:
             RunError: they are gone, or damaged.
@@ -135,6 +137,9 @@ class DetailedCharts:
         rows = read_details(transcript.run)
         if (curve := transcript.run.benchmark.curve(transcript.dataset, rows)) is not None:
             self.curves[key] = curve
+        benchmark = transcript.run.benchmark
+        if (counts := benchmark.class_counts(transcript.dataset, rows)) is not None:
+            self.classes[key] = counts
         if names := definitions_in(rows):
             self.bins[key] = {name: reliability(boxes_of_rows(rows, name)) for name in names}
 
@@ -161,6 +166,15 @@ class DetailedCharts:
             "Calibration": DrawnCharts("calibration", tuple(calibration)),
         }
         return [(title, drawn) for title, drawn in kinds.items() if drawn.charts]
+
+    def class_tables(self) -> list[Table]:
+        """Return the tables of classes, of every dataset that has them."""
+        tables = []
+        for name, runs in self.runs.items():
+            by_model = {run.model: self.classes.get(page_key(run)) for run in runs[:MOST_CURVES]}
+            known = {model: counts for model, counts in by_model.items() if counts is not None}
+            tables += class_tables(name, known)
+        return tables
 
     @property
     def note(self) -> str:

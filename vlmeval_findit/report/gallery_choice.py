@@ -184,6 +184,8 @@ def _shared(
     by_dataset = group_by(runs, lambda run: run.board_dataset)
     several = [members for members in by_dataset.values() if len(members) > 1]
     queries = limit // max(1, sum(map(len, several)))
+    if not queries:
+        return {}
     spreads = _spreads(runs, lambda run: run.board_dataset)
     chosen: dict[Key, frozenset[int]] = {}
     for members in several:

@@ -279,7 +279,10 @@ def _details(page: PageSource) -> Contents:
         "details": drawn,
         "details_note": page.details.note,
         "other_family": OTHER_FAMILY,
-        "slice_tables": slices_tables(page.board),
+        "table_groups": {
+            "Classes": page.details.class_tables(),
+            "Slices": slices_tables(page.board),
+        },
         "reason_rows": rows,
         "reasons": list(dict.fromkeys(name for _, shares in rows for name in shares)),
         "most_runs": _RUNS,

@@ -13,6 +13,7 @@ from ...protocol import (
     Baseline,
     BatchScore,
     Benchmark,
+    ClassCounts,
     Curve,
     Described,
     Drawing,
@@ -33,7 +34,7 @@ from ...storage import read_image_header
 from . import box_prompts
 from .annotation_tables import LoadedFindIt, load_findit
 from .box_metrics import BOX_METRICS, POINT_METRICS, REJECTION_ACCURACY, NegativeOutcome
-from .box_outcomes import draw, threshold_curve
+from .box_outcomes import count_classes, draw, threshold_curve
 from .dataset_names import parse
 from .f1_errors import F1Errors, PointErrors
 from .findit_datasets import Family
@@ -166,6 +167,12 @@ class FindIt(Benchmark):
     def curve(self, dataset: Any, rows: Sequence[ScoredRow]) -> Curve | None:
         return threshold_curve(rows)
 
+    def class_counts(self, dataset: Any, rows: Sequence[ScoredRow]) -> ClassCounts | None:
+        """Return the counts of detection; a referring expression is no class."""
+        if dataset.variant.data.family not in (Family.OBJDET, Family.OBJDET_VIDEO):
+            return None
+        return count_classes(dataset.queries, rows)
+
     def host_class(self, variant: FindItVariant) -> str:
         return HOST_CLASSES[variant.data.family]
 
@@ -197,6 +204,10 @@ class FindItPoints(FindIt):
 
     def curve(self, dataset: Any, rows: Sequence[ScoredRow]) -> None:
         """Return None: a point has no IoU."""
+        return None
+
+    def class_counts(self, dataset: Any, rows: Sequence[ScoredRow]) -> None:
+        """Return None: F1 is of boxes."""
         return None
 
 

@@ -2,14 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from math import isfinite
 
 import numpy as np
 
-from ...boxes import HIT_IOU, BoxAnswer, LenientBoxes
-from ...protocol import Curve, Drawing, DrawnBox, DrawnImage, Metric, Role, ScoredRow, add_up
+from ...boxes import HIT_IOU, BoxAnswer, BoxError, LenientBoxes, plain_label
+from ...protocol import (
+    ClassCounts,
+    Curve,
+    Drawing,
+    DrawnBox,
+    DrawnImage,
+    Metric,
+    Role,
+    ScoredRow,
+    add_up,
+)
 from .box_metrics import F1, PRECISION, RECALL
+from .f1_errors import ERRORS
 from .findit_query import FindItQuery
 
 IOU_THRESHOLDS = tuple(at / 20 for at in range(1, 20))  # IoU thresholds of curves
@@ -93,3 +105,24 @@ def threshold_curve(rows: Sequence[ScoredRow]) -> Curve:
         return tuple(metric.value({**total, "tp": tp}) or 0.0 for tp in hits)
 
     return Curve(IOU_THRESHOLDS, values_at(PRECISION), values_at(RECALL), values_at(F1))
+
+
+def count_classes(queries: Mapping[int, FindItQuery], rows: Sequence[ScoredRow]) -> ClassCounts:
+    """Count objects, hits and boxes by class: an object's own label, else that of its query."""
+    objects: Counter[str] = Counter()
+    found: Counter[str] = Counter()
+    answers: Counter[str] = Counter()
+    confused: Counter[tuple[str, str]] = Counter()
+    for row in rows:
+        query = queries[row.index]
+        answer = BoxAnswer.of(row)
+        truth = query.truth.labels or (query.label,) * len(query.truth.boxes)
+        names = [plain_label(label) for label in truth]
+        said = [plain_label(label) for label in answer.labels_or(query.label)]
+        objects.update(names)
+        found.update(name for name, hit in zip(names, answer.hits, strict=False) if hit)
+        answers.update(name for at, name in enumerate(said) if at not in answer.ignored)
+        for event in row.details.get(ERRORS, ()):
+            if event["kind"] == BoxError.WRONG_LABEL.value:
+                confused[names[event["object"]], said[event["box"]]] += 1
+    return ClassCounts(objects, found, answers, confused)

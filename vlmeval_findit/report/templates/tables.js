@@ -130,6 +130,7 @@ function addTools(table) {
 }
 
 function startTables() {
+  for (const table of document.querySelectorAll(".sorted table")) addHeads(table);
   for (const table of document.querySelectorAll(".scores table")) {
     if (!table.tBodies[0].rows.length) continue;
     addHeads(table);
