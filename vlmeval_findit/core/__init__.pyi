@@ -78,6 +78,8 @@ from .validation import (
 
 from .rare_collections import RARE_COLLECTIONS as RARE_COLLECTIONS
 
+from .late_pattern import late_pattern as late_pattern
+
 from .text_files import (
     TextError as TextError,
     read_text as read_text,

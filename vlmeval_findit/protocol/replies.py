@@ -161,10 +161,12 @@ class CallTime:
 
     def as_values(self) -> dict[str, Any]:
         """Return what is known of it as plain values."""
-        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        values = {name: getattr(self, name) for name in _TIMES}
         # A time of 0 is known; it equals False.
         return {name: it for name, it in values.items() if it is not None and it is not False}
 
+
+_TIMES = tuple(each.name for each in fields(CallTime))  # Listed once: every call has them
 
 NOT_TIMED = CallTime()  # Of calls whose time is not known
 

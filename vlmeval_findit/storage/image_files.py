@@ -342,8 +342,8 @@ class Unusable:
     why: str
 
 
-# Threads wait together for a network disk. For files at hand they wait for each other, and take
-# three times as long.
+# Threads wait together for a network disk. For files at hand they would wait for each other, and
+# take three times as long.
 _THREADS = 8
 _WAITED = 0.0005  # Seconds; a disk is waited for if the quickest of several headers takes longer
 _AT_A_TIME = 16  # Images; to hand over a single one costs as much as to read its header
@@ -380,8 +380,10 @@ def _problems(
         seconds.append(time.perf_counter() - began)
     rest = images[_AT_A_TIME:]
     parts = [rest[at : at + _AT_A_TIME] for at in range(0, len(rest), _AT_A_TIME)]
-    is_waited_for = min(seconds, default=0.0) > _WAITED
-    with ThreadPoolExecutor(_THREADS if is_waited_for else 1) as pool:
+    if min(seconds, default=0.0) <= _WAITED:
+        problems.update((image, _problem(folder, *image)) for image in rest)
+        return problems
+    with ThreadPoolExecutor(_THREADS) as pool:
         whys = pool.map(lambda part: [_problem(folder, *image) for image in part], parts)
         problems.update(zip(rest, chain.from_iterable(whys), strict=True))
     return problems

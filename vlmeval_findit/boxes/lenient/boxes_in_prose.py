@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
+from ...core import late_pattern
 from ..representation import MatchRule, ReplyFormat, Representation
 from ..spaces import ImageExtent
 from .boxes_in_values import POINTS, is_confidence
@@ -42,8 +43,8 @@ _PROSE: Repairs = frozenset({Repair.PROSE})
 
 BETWEEN = r"(?:\s*+[,;]\s*+|\s++)"
 # 0,25; 0,30; 0,50; 0,65
-_DECIMAL_COMMAS = re.compile(r"(?<![\d,.])\d{1,6},\d{1,6}(?:\s?;\s?\d{1,6},\d{1,6}){3}(?![\d,])")
-_DIGIT = re.compile(r"\d")
+_DECIMAL_COMMAS = late_pattern(r"(?<![\d,.])\d{1,6},\d{1,6}(?:\s?;\s?\d{1,6},\d{1,6}){3}(?![\d,])")
+_DIGIT = late_pattern(r"\d")
 
 
 class BoxInText(NamedTuple):
@@ -149,7 +150,7 @@ def _as_stated(
     return boxes
 
 
-_LABEL_TAGS = re.compile(r"<\|?(?:ref|p|phrase|object_ref_start|obj|label|name)\|?>[^<>]{1,200}<")
+_LABEL_TAGS = late_pattern(r"<\|?(?:ref|p|phrase|object_ref_start|obj|label|name)\|?>[^<>]{1,200}<")
 
 
 def _without_labels(text: str) -> str:
@@ -211,9 +212,9 @@ def _is_frame_alone(clause: str) -> bool:
     return rest != clause and all(map(is_joining, words_of(rest)))
 
 
-_IN_PARENTHESES = re.compile(r"\([^()\n]{0,40}\)")
-_ITEM = re.compile(r"\n[ \t]*+(?:\d{1,3}[.)]|[-*•])[^\n]*+\Z")
-_HEADING = re.compile(r"^[^\n]*(?::|^#[^\n]*)[ \t*]*$", re.MULTILINE)
+_IN_PARENTHESES = late_pattern(r"\([^()\n]{0,40}\)")
+_ITEM = late_pattern(r"\n[ \t]*+(?:\d{1,3}[.)]|[-*•])[^\n]*+\Z")
+_HEADING = late_pattern(r"^[^\n]*(?::|^#[^\n]*)[ \t*]*$", re.MULTILINE)
 _ABOVE = 600  # Characters above an item in which its heading is looked for
 
 
@@ -275,7 +276,7 @@ def _bare(text: str, row: Representation, labelled: bool) -> Iterator[BoxInText]
 def _run(width: int, pattern: str, between: str) -> re.Pattern[str]:
     """Compile a pattern around the numbers of a box."""
     numbers = between.join([NUMBER] * width)
-    return re.compile(pattern.replace("NUMBERS", numbers), re.MULTILINE)
+    return late_pattern(pattern.replace("NUMBERS", numbers), re.MULTILINE)
 
 
 def _matched(
@@ -378,9 +379,9 @@ def _has_words(text: str) -> bool:
 
 _ORDINALS = {"first": 1, "second": 2, "third": 3, "fourth": 4, "fifth": 5, "sixth": 6,
     "seventh": 7, "eighth": 8}  # fmt: skip
-_ORDINAL_FRAME = re.compile(rf"\b({'|'.join(_ORDINALS)}|last) frame", re.IGNORECASE)
-_FRAME_RANGE = re.compile(r"frames?\s+(\d{1,4})\s?(?:-|–|to)\s?(\d{1,4})", re.IGNORECASE)
-_ALL_FRAMES = re.compile(r"\b(?:all|every|each)(?: of the)? frames?\b", re.IGNORECASE)
+_ORDINAL_FRAME = late_pattern(rf"\b({'|'.join(_ORDINALS)}|last) frame", re.IGNORECASE)
+_FRAME_RANGE = late_pattern(r"frames?\s+(\d{1,4})\s?(?:-|–|to)\s?(\d{1,4})", re.IGNORECASE)
+_ALL_FRAMES = late_pattern(r"\b(?:all|every|each)(?: of the)? frames?\b", re.IGNORECASE)
 
 
 def _frames(before: str, behind: str, last: tuple[int, ...], count: int) -> tuple[int, ...]:

@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from ...core import late_pattern
 from ..reading import as_index
 from ..representation import (
     CLASS_KEY,
@@ -472,10 +473,12 @@ def _point(value: Value, y_first: bool) -> tuple[float, float] | None:
     return float(x), float(y)  # type: ignore[arg-type]
 
 
-_SEPARATOR = re.compile(r"\s*+,\s*+|\s++")
-_IN_QUOTES = re.compile(r"[\[(]?\s*+([-+.\deE]++(?:[\s,]++[-+.\deE]++)*+)\s*+[\])]?")
-_BETWEEN_PAIRS = re.compile(r"[\])]\s*+,?\s*+[\[(]")  # [1, 2][3, 4]
-_DIGITS = re.compile(r"(?:frame|image|img)?[\s_#<-]*+(\d{1,9})(?:\.\w{3,4})?[\s>]*+", re.IGNORECASE)
+_SEPARATOR = late_pattern(r"\s*+,\s*+|\s++")
+_IN_QUOTES = late_pattern(r"[\[(]?\s*+([-+.\deE]++(?:[\s,]++[-+.\deE]++)*+)\s*+[\])]?")
+_BETWEEN_PAIRS = late_pattern(r"[\])]\s*+,?\s*+[\[(]")  # [1, 2][3, 4]
+_DIGITS = late_pattern(
+    r"(?:frame|image|img)?[\s_#<-]*+(\d{1,9})(?:\.\w{3,4})?[\s>]*+", re.IGNORECASE
+)
 
 
 def _are_numbers(values: Sequence[object]) -> bool:

@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from ...core import late_pattern
 from ..representation import MatchRule, Representation
 from ..spaces import ImageExtent
 from .number_names import NAME, in_order, joined_names, requested_order
@@ -19,26 +20,26 @@ from .words import words_of
 # --- orders ---------------------------------------------------------------------------------------
 
 # "top-left", "(top left, …", "upper left corner": a corner, not the two sides top and left
-_CORNER_WORD = re.compile(
+_CORNER_WORD = late_pattern(
     r"(?:top|upper|bottom|lower)(?:[-_]?|\s)(?:left|right)"
     r"(?=\s*+(?:[^\s\w]|and\b|to\b|corner|point|x\b|\Z))"
     r"|(?:top|upper|bottom|lower)[-_](?:left|right)",
     re.IGNORECASE,
 )
 # Two corners, where a corner and a size were asked for
-_TWO_CORNERS = re.compile(
+_TWO_CORNERS = late_pattern(
     r"(?:top|upper)[-_ ]?left(?: corner)?[-_ ,/|&]{1,3}(?:and |then |to )?(?:the )?"
     r"(?:bottom|lower)[-_ ]?right",
     re.IGNORECASE,
 )
 _LISTED = r"(?:[ \t]*+[,;/|&][ \t\"'`*$\\{}_]*+|[ \t]++(?:and|then|by)?[ \t]*+)"
 _ONE_NAME = rf"(?<![\w-])(?:{NAME})(?![\w-])"
-_NAMES = re.compile(
+_NAMES = late_pattern(
     rf"{_ONE_NAME}(?:[\"'`*$}}]{{0,2}}{_LISTED}[\"'`*$]{{0,2}}{_ONE_NAME})+", re.IGNORECASE
 )
-_NAME = re.compile(_ONE_NAME, re.IGNORECASE)
+_NAME = late_pattern(_ONE_NAME, re.IGNORECASE)
 _SIDES = {"l": "left", "t": "top", "r": "right", "b": "bottom"}
-_SIZE_OF_IMAGE = re.compile(
+_SIZE_OF_IMAGE = late_pattern(
     r"(?:image|picture|photo|canvas|screen|original)\b[^.\n]{0,25}\Z|\A[^.\n]{0,12}\bof the image"
     r"|\b(?:of|to|by)(?: the| its)? \Z",
     re.IGNORECASE,
@@ -126,19 +127,19 @@ def _spaced(key: str) -> str:
 
 _NO_NUMBER_BEFORE = r"(?<![\d.])(?<!\d\s)(?<!\d-)"
 _UNIT_WORDS = {
-    "percent": re.compile(
+    "percent": late_pattern(
         rf"{_NO_NUMBER_BEFORE}(?:%|百分"
         r"|\b(?:pct|per ?cent(?:age)?s?|prozent|pour ?cent(?:age)?s?|porcentajes?"
         r"|por ciento|percentuali?)\b|процент|パーセント|퍼센트)",
         re.IGNORECASE,
     ),
-    "pixels": re.compile(
+    "pixels": late_pattern(
         rf"{_NO_NUMBER_BEFORE}(?:\b(?:pixels|px|pixel(?=[ _-](?:coord|value|space|position|unit)))"
         r"(?:\b|_)|(?<=_)(?:px|pixels?)\b|像素|ピクセル|픽셀|пиксел|píxeles|\bpixeln\b)"
         r"|\babsolute[ _](?:coord|pixel|value|position)|[\"'_]abs(?:olute)?[\"'_]?(?![a-z])",
         re.IGNORECASE,
     ),
-    "fractions": re.compile(
+    "fractions": late_pattern(
         r"\bnormali[sz]ed?\b|(?<=_)normali[sz]ed?|\bnormalisiert|\bnormalis[ée]|\bnormalizad|\bnorm\b|归一化|正規化|정규화"
         r"|нормализ"
         r"|\brel(?:ative)?[ _](?=bbox|box)|\bfractions?\b"
@@ -148,33 +149,33 @@ _UNIT_WORDS = {
         r"|to (?:the |its )?(?:image|picture|width|height|size|dimension)))",
         re.IGNORECASE,
     ),
-    "thousandths": re.compile(r"\bthousandths?\b|\bper mille\b|‰|千分", re.IGNORECASE),
-    "lengths": re.compile(
+    "thousandths": late_pattern(r"\bthousandths?\b|\bper mille\b|‰|千分", re.IGNORECASE),
+    "lengths": late_pattern(
         rf"{_NO_NUMBER_BEFORE}\b(?:centimet|millimet|inches|(?:in|of) [cm]m\b)", re.IGNORECASE
     ),
 }
-_OF_CONFIDENCE = re.compile(r"(?:confidence|score|prob)\w*[^\n|,;]{0,6}\Z", re.IGNORECASE)
+_OF_CONFIDENCE = late_pattern(r"(?:confidence|score|prob)\w*[^\n|,;]{0,6}\Z", re.IGNORECASE)
 # "0-1000", "0 to 1", "[0, 999]"; four numbers are no range
-_RANGE = re.compile(
+_RANGE = late_pattern(
     r"(?<![\d.])(?<!\d, )(?<!\d,)0(?:\.0)?\s?(?P<joint>-|–|to|and|\.\.\.?|…|,)\s?"
     r"(?P<top>1000|999|1024|100|1(?:\.0)?)(?![\d.]\d|\d|\s?,\s?\d)"
 )
 _CLEAR_TOPS = ("1000", "999", "1024")  # A range up to one of them is of coordinates
 _RANGES = {"1000": "thousandths", "999": "thousandths", "100": "percent", "1": "fractions",
     "1.0": "fractions", "1024": "1024ths"}  # fmt: skip
-_OF_RANGE = re.compile(r"normali[sz]|scale|range|grid|between|coordinate", re.IGNORECASE)
-_SIZE = re.compile(r"(?<![\w.])(\d{2,5})\s?[x×]\s?(\d{2,5})(?!\w|\.\d)")
-_OF_SIZE = re.compile(
+_OF_RANGE = late_pattern(r"normali[sz]|scale|range|grid|between|coordinate", re.IGNORECASE)
+_SIZE = late_pattern(r"(?<![\w.])(\d{2,5})\s?[x×]\s?(\d{2,5})(?!\w|\.\d)")
+_OF_SIZE = late_pattern(
     r"measured|version|resized|scaled|grid|based on|relative|coordinate", re.IGNORECASE
 )
 _PICTURE = r"(?:image|picture|photo|screenshot)"
-_SIZE_OF_IMAGE_IN_WORDS = re.compile(
+_SIZE_OF_IMAGE_IN_WORDS = late_pattern(
     rf"(?<![\w.])(\d{{3,5}})\s?(?:[x×]|by)\s?(\d{{3,5}})(?:[ -]pixels?)?[ -]{_PICTURE}\b"
     rf"|\b{_PICTURE}(?: size)?(?: is| of|:|,)? (?:size |about )?"
     r"\(?(\d{3,5})\s?(?:[x×]|by)\s?(\d{3,5})(?!\w|\.\d)",
     re.IGNORECASE,
 )
-_SIZE_OF_PICTURE = re.compile(r"<size of the picture: (\d{1,6}) (\d{1,6})>")
+_SIZE_OF_PICTURE = late_pattern(r"<size of the picture: (\d{1,6}) (\d{1,6})>")
 _AROUND = 60  # Characters around a size or range that say what it is
 
 
@@ -196,7 +197,7 @@ def units_in(text: str) -> Iterator[Unit]:
 
 
 # "unit": "mm": whatever is under such a key is a unit, known or not
-_UNDER_UNIT = re.compile(r'"[^"\n]{0,40}?\b_?units?"\s?: "([^"\n]{1,60})"', re.IGNORECASE)
+_UNDER_UNIT = late_pattern(r'"[^"\n]{0,40}?\b_?units?"\s?: "([^"\n]{1,60})"', re.IGNORECASE)
 
 
 def _unit_named(value: str) -> Unit:
@@ -212,7 +213,7 @@ _STEMS = (
     "image", "picture", "photo", "screenshot", "нормализ", "1000", "999", "1024", "ratio", "share",
     "proportion", "unit",
 )  # fmt: skip
-_MAY_BE_JOINED = re.compile(r"[xywhltrb0-4]n(?![^\W_])")
+_MAY_BE_JOINED = late_pattern(r"[xywhltrb0-4]n(?![^\W_])")
 
 
 def _units_in_words(text: str) -> Iterator[Unit]:
@@ -246,7 +247,7 @@ def _is_range(match: re.Match[str]) -> bool:
     return _OF_RANGE.search(match.string, start, match.end() + _AROUND) is not None
 
 
-_NORM_1000 = re.compile(r"norm(?:ali[sz]ed)?[_ ]?1000", re.IGNORECASE)
+_NORM_1000 = late_pattern(r"norm(?:ali[sz]ed)?[_ ]?1000", re.IGNORECASE)
 
 
 def _is_joined_of_fractions(word: str) -> bool:
@@ -338,10 +339,10 @@ def _units_of_key(key: str) -> tuple[Unit, ...]:
 # --- what stands at the numbers -------------------------------------------------------------------
 
 _BEHIND_NUMBERS = {
-    "pixels": re.compile(r"(?<=\d)[ ]?(?:px|pixels?|像素)(?![^\W_])", re.IGNORECASE),
-    "percent": re.compile(r"(?<=\d)[ ]?(?:%|percent\b)", re.IGNORECASE),
+    "pixels": late_pattern(r"(?<=\d)[ ]?(?:px|pixels?|像素)(?![^\W_])", re.IGNORECASE),
+    "percent": late_pattern(r"(?<=\d)[ ]?(?:%|percent\b)", re.IGNORECASE),
 }
-_ABOUT = re.compile(r"[~≈](?=\s?[\d.])")
+_ABOUT = late_pattern(r"[~≈](?=\s?[\d.])")
 
 
 def without_own_units(text: str, run: RunNumbers) -> str:

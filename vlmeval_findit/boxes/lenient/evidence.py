@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable, Sequence
 from enum import Enum
 
+from ...core import late_pattern
 from .conventions import names_a_box
 from .words import BOXES, POINTS, is_of_others, says_box, words_of
 
@@ -24,11 +25,11 @@ class Says(Enum):
     NOTHING = "nothing"
 
 
-_SENTENCE_END = re.compile(r"[.!?。；;]\s++|(?<=[。！？])")
-_BULLET = re.compile(r"^\s*+(?:\d{1,3}[.)]|[-*•·+#]+)\s*+")
-_TAG = re.compile(r"<[|/]{0,2}[A-Za-z][^<>]{0,200}>\s*+\Z")
-_TAG_NAME = re.compile(r"[A-Za-z]\w*")
-_CLOSING = re.compile(r"\A\s*+[\])}>\"']*+\s*+(?:</[\w-]++>|<\|/?\w++\|>|<\|[\w/]+_end\|>)?")
+_SENTENCE_END = late_pattern(r"[.!?。；;]\s++|(?<=[。！？])")
+_BULLET = late_pattern(r"^\s*+(?:\d{1,3}[.)]|[-*•·+#]+)\s*+")
+_TAG = late_pattern(r"<[|/]{0,2}[A-Za-z][^<>]{0,200}>\s*+\Z")
+_TAG_NAME = late_pattern(r"[A-Za-z]\w*")
+_CLOSING = late_pattern(r"\A\s*+[\])}>\"']*+\s*+(?:</[\w-]++>|<\|/?\w++\|>|<\|[\w/]+_end\|>)?")
 # Tags that hold anything
 _NEUTRAL_TAGS = frozenset(
     "answer tool_call response final output p b i strong em li td th tr code pre br od div span "
@@ -36,8 +37,8 @@ _NEUTRAL_TAGS = frozenset(
 )
 # Words behind which stands a place
 _PLACES = frozenset("at spans covers occupies encloses 在 位于".split())
-_ENDS_WITH_PLACE = re.compile(r"(?:在|位于)\s*[:：]?\s*\Z")
-_SPANS = re.compile(
+_ENDS_WITH_PLACE = late_pattern(r"(?:在|位于)\s*[:：]?\s*\Z")
+_SPANS = late_pattern(
     r"\b(?:spans?|spanning|extends?|extending|stretches|occupies|covers|located|lies)\b"
     r"[^.\d]{0,30}\b(?:from|between)\W*\Z",
     re.IGNORECASE,
@@ -49,7 +50,7 @@ _ANSWERS = frozenset(
     corrected revised updated
     """.split()
 )
-_HERE_IT_IS = re.compile(r"\b(?:here (?:it is|they are)|as follows)\W*\Z", re.IGNORECASE)
+_HERE_IT_IS = late_pattern(r"\b(?:here (?:it is|they are)|as follows)\W*\Z", re.IGNORECASE)
 _OPENING = " ([{`*\"'「"
 _JOINING = frozenset(
     """
@@ -58,12 +59,12 @@ _JOINING = frozenset(
     """.split()
 )
 # A place among the arguments of a method, as cv2.rectangle(image, (1, 2)
-_IN_CALL = re.compile(
+_IN_CALL = late_pattern(
     r"\b[a-z]\w*\.(?:rectangle|crop|line|polygon|resize|draw\w*)\([(\[]*\Z"
     r"|\b[a-z]\w*\.\w+\([^()=]*,\s*[(\[]*\Z"
 )
 _DENIALS = frozenset("not nicht isn aren wasn no pas 不是".split())
-_EXAMPLES = re.compile(
+_EXAMPLES = late_pattern(
     r"\b(?:for (?:example|instance)|e\.g\.?|example|placeholder)\W*\Z|例如\W*\Z", re.I
 )
 _VALUES = (
@@ -71,24 +72,24 @@ _VALUES = (
     r"|heights?|counts?|weights?|ious?|indices|numbers?)"
 )
 # Values of boxes: "the scores of the boxes are", "box ids:"
-_OF_VALUES = re.compile(
+_OF_VALUES = late_pattern(
     rf"\b{_VALUES}(?:\s(?:of|for)\s[^\d,:;(]{{1,60}})?\s?(?:is|are|were)?\s?[:=]?\s?\Z",
     re.IGNORECASE,
 )
-_SHARES_OF = re.compile(r"\b(?:of|to|by)\b[^,.:;]{0,25}\Z")
-_NO_BOX = re.compile(
+_SHARES_OF = late_pattern(r"\b(?:of|to|by)\b[^,.:;]{0,25}\Z")
+_NO_BOX = late_pattern(
     r"\b(?:no|without) (?:\w+ ){0,2}(?:box|bbox)\b|\bformat is\W*\Z"
     r"|\b(?:gps|latitude|longitude|lat|long)\b",
     re.IGNORECASE,
 )
-_HYPOTHETICAL = re.compile(r"\bif\b[^.!?\n]*\bwould\b", re.IGNORECASE)
-_CORRECTION = re.compile(
+_HYPOTHETICAL = late_pattern(r"\bif\b[^.!?\n]*\bwould\b", re.IGNORECASE)
+_CORRECTION = late_pattern(
     r"\b(?:no,|rather|wait|correction|corrected|actually|sorry|revised|final(?:ly)?|i meant?)\b"
     r"|更正|不对|<tool_response",
     re.IGNORECASE,
 )
 _IMAGE = r"(?:whole |entire |full )?(?:image|picture|photo|canvas|screen|page)"
-_OF_IMAGE = re.compile(
+_OF_IMAGE = late_pattern(
     rf"\b{_IMAGE}(?:'s)? (?:itself|bounds?|border|frame|box|bounding box|coordinates|spans)\b"
     rf"|(?<!of )(?<!to )(?<!by )(?<!of the )(?<!to the )(?<!by the )\b{_IMAGE} size\b"
     rf"|\b(?:box|bounds|coordinates|corners?) of the {_IMAGE}\W*\w*\W*\Z",
@@ -200,8 +201,9 @@ def is_said_to_be_absent(text: str, asked: Sequence[str]) -> bool:
     >>> is_said_to_be_absent("There is no dog, only a cat at (1, 2)", ["dog"])
     True
     """
-    if len(asked) != 1:
+    if len(asked) != 1 or not _ABSENT.search(text):
         return False
+    # To compile it takes longer than all else that is read of a reply.
     name = r"\W+".join(map(re.escape, words_of(asked[0])))
     return bool(name) and re.search(rf"{_NONE}\W+{name}\b", text, re.IGNORECASE) is not None
 
@@ -210,6 +212,7 @@ _NONE = (
     r"\b(?:no|not see|not find|cannot see|cannot find|can't see|can't find|don't see|couldn't find"
     r"|isn't|without)(?:\W+(?:a|an|any|the|clear|visible))?"
 )
+_ABSENT = late_pattern(rf"{_NONE}\W", re.IGNORECASE)
 
 
 def is_corrected(between: str) -> bool:
@@ -242,7 +245,7 @@ _BEFORE_LABELS = frozenset(
     there is are i can see found here following visible detected objects
     """.split()
 )
-_NO_WORDS = re.compile(
+_NO_WORDS = late_pattern(
     r"<[|/]{0,2}[A-Za-z][^<>]{0,200}>|<｜[^<>]{0,60}>|```\w*|\\\w+|<\|[^<>]{0,60}\|>"
 )
 

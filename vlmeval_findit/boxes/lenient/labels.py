@@ -5,34 +5,35 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from ...core import late_pattern
 from .words import BOXES, plain
 
 WITHIN = 200  # Characters before or behind a box that are searched for its label and frame
 
 # Of grounding models: <ref>, </box>, <|ref|>, <|/det|>, <|object_ref_start|>, <OD>, <seg012>
-TAG = re.compile(r"<[|/]{0,2}[A-Za-z][\w-]{0,30}(?:\s[^<>]{0,200}+)?+[|/]{0,2}>")
+TAG = late_pattern(r"<[|/]{0,2}[A-Za-z][\w-]{0,30}(?:\s[^<>]{0,200}+)?+[|/]{0,2}>")
 # What lies between two things is the label of neither
-_RELATION = re.compile(r"<(pred|relation)>[^<>]{0,200}</\1>")
-_NAMED_BY_TAG = re.compile(
+_RELATION = late_pattern(r"<(pred|relation)>[^<>]{0,200}</\1>")
+_NAMED_BY_TAG = late_pattern(
     r"<\|?(?:ref|p|phrase|object_ref_start|obj|label|class|category|name)\|?>([^<>]{1,200})<"
 )
 # <point_box mention="dog">, <box label="dog" …>, <class_Title>
-_NAMED_BY_ATTRIBUTE = re.compile(
+_NAMED_BY_ATTRIBUTE = late_pattern(
     r"<\w[\w-]{0,30}\s(?:[^<>]{0,200}?\s)??(?:data-)?(?:mention|alt|label)\s?=\s?\"([^\"<>]{1,200})\""
     r"|<class_([\w ]{1,100})>"
 )
-_NAMED_BY_KEY = re.compile(
+_NAMED_BY_KEY = late_pattern(
     r"(?<!\w)(?:label|class|class_?name|category|object|name)\W{0,3}\d{0,3}[\"'*`]{0,3}\s{0,4}[:=]"
     r"[ \t]{0,4}([^\n,;:{}\[\]()|]{1,200})",
     re.IGNORECASE,
 )
-FRAME = re.compile(r"frame\W{0,4}(\d{1,9})|^\s*+<?\s*+(\d{1,9})\s*+[>:.)]", re.I | re.M)
+FRAME = late_pattern(r"frame\W{0,4}(\d{1,9})|^\s*+<?\s*+(\d{1,9})\s*+[>:.)]", re.I | re.M)
 
 _MARKS = " \t\r\n:;,.*-–—=>#\"'`([{)]}<|•·→：；，。、「」『』“”‘’《》（）【】［］｛｝"
-_BULLET = re.compile(r"^\s*+(?:\d{1,3}[.)]|[-*•·+])\s++")
+_BULLET = late_pattern(r"^\s*+(?:\d{1,3}[.)]|[-*•·+])\s++")
 
 # What a strict reading took for a label and no model means as one
-_LOST = re.compile(r"[{}\[\]\"<>\n“”「」]|\*\*|^\s*+(?:\d{1,3}[.)]|[-*•])\s|^\s*+$")
+_LOST = late_pattern(r"[{}\[\]\"<>\n“”「」]|\*\*|^\s*+(?:\d{1,3}[.)]|[-*•])\s|^\s*+$")
 
 
 def is_lost(label: str) -> bool:
@@ -64,7 +65,7 @@ def without_tags(text: str) -> str:
 
 # --- labels before or behind a box ----------------------------------------------------------------
 
-_OF_CORNER = re.compile(r"\bcorner of ([^\d,;:.()\n]{1,60}?) (?:is|at|:)", re.IGNORECASE)
+_OF_CORNER = late_pattern(r"\bcorner of ([^\d,;:.()\n]{1,60}?) (?:is|at|:)", re.IGNORECASE)
 
 # Words between a label and its box, and words before a label in a sentence
 _JOINING = frozenset(
@@ -90,12 +91,12 @@ _OF_SENTENCES = frozenset(
     detected shown answer
     """.split()
 )
-_SENTENCE_END = re.compile(r"[.!?]\s++")
+_SENTENCE_END = late_pattern(r"[.!?]\s++")
 # A sentence that goes on behind a box, and what its last article belongs to
-_GOES_ON = re.compile(r"[\])>]*+ [a-z][^\n,;]*+")
-_LAST_NOUN = re.compile(r".*\b(?:an?|the|another|his|her|its|their)\s+(.+)", re.DOTALL)
-_CONJUNCTION = re.compile(r"\A(?:and|also|then)\s+(?=\S)", re.IGNORECASE)
-_ARTICLE = re.compile(r"\A(?:[Aa]n?|[Tt]he)\s+(?=[^\WA-Z])")
+_GOES_ON = late_pattern(r"[\])>]*+ [a-z][^\n,;]*+")
+_LAST_NOUN = late_pattern(r".*\b(?:an?|the|another|his|her|its|their)\s+(.+)", re.DOTALL)
+_CONJUNCTION = late_pattern(r"\A(?:and|also|then)\s+(?=\S)", re.IGNORECASE)
+_ARTICLE = late_pattern(r"\A(?:[Aa]n?|[Tt]he)\s+(?=[^\WA-Z])")
 
 
 def is_joining(word: str) -> bool:

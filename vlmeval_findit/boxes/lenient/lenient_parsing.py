@@ -7,13 +7,13 @@ complete silently (``[10, 20, 30, 4`` becomes a box), and some take quadratic ti
 from __future__ import annotations
 
 import html
-import re
 from collections import defaultdict, deque
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import replace
 from itertools import chain
 from typing import NamedTuple
 
+from ...core import late_pattern
 from ..box_records import FormatFailure, ParsedReply
 from ..reading import parsed_reply, reader
 from ..representation import Corners, MatchRule, ReplyFormat
@@ -49,8 +49,8 @@ _NEVER = (FormatFailure.FAILED_CALL, FormatFailure.EMPTY, FormatFailure.TRUNCATE
 
 
 # Special tokens around the numbers of a value
-_MARKS_AT_BRACKETS = re.compile(r"<\|[\w/]{1,40}\|>(?=\s?[\[(])|(?<=[\])])<\|[\w/]{1,40}\|>")
-_LAST_WORD = re.compile(r"(?<![\w.])[\w.]++\Z")
+_MARKS_AT_BRACKETS = late_pattern(r"<\|[\w/]{1,40}\|>(?=\s?[\[(])|(?<=[\])])<\|[\w/]{1,40}\|>")
+_LAST_WORD = late_pattern(r"(?<![\w.])[\w.]++\Z")
 
 
 class LenientReply(NamedTuple):
@@ -218,7 +218,7 @@ def _is_of_tag(before: str, value: ParsedValue) -> bool:
     return _has_keys(value) and before.rstrip().endswith(">")
 
 
-_COMMENT = re.compile(r"//[^\n]*+|/\*(?:[^*]|\*(?!/))*+")
+_COMMENT = late_pattern(r"//[^\n]*+|/\*(?:[^*]|\*(?!/))*+")
 
 
 def _words(values: Sequence[ParsedValue], text: str) -> Iterator[str]:

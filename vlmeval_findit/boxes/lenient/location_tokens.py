@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from ...core import late_pattern
 from ..representation import REPRESENTATIONS, MatchRule, ReplyFormat
 from ..spaces import ImageExtent
 from .records import Candidate, Repair
@@ -32,17 +33,17 @@ class LocationTokens:
 
 
 TOKENS = {
-    "PaliGemma": LocationTokens(re.compile(r"<loc(\d{4})>"), "yxyx", 1024),
+    "PaliGemma": LocationTokens(late_pattern(r"<loc(\d{4})>"), "yxyx", 1024),
     # Its processor takes the middle of a bin. DocTags use the same tokens for 500ths.
     "Florence-2": LocationTokens(
-        re.compile(r"<loc_(\d{1,3})>"), "xyxy", 1000, 0.5, not_beside="<doctag"
+        late_pattern(r"<loc_(\d{1,3})>"), "xyxy", 1000, 0.5, not_beside="<doctag"
     ),
     "PaddleOCR-VL": LocationTokens(
-        re.compile(r"<\|LOC_(\d{1,4})\|>"), "xyxy", 1000, is_quadrangle=True
+        late_pattern(r"<\|LOC_(\d{1,4})\|>"), "xyxy", 1000, is_quadrangle=True
     ),
 }
-_REX = LocationTokens(re.compile(r"<(\d{1,3})>"), "xyxy", 999)  # Its parser divides by 999
-_NEMOTRON = LocationTokens(re.compile(r"<[xy]_([01]?\.\d+)>"), "xyxy", 1)
+_REX = LocationTokens(late_pattern(r"<(\d{1,3})>"), "xyxy", 999)  # Its parser divides by 999
+_NEMOTRON = LocationTokens(late_pattern(r"<[xy]_([01]?\.\d+)>"), "xyxy", 1)
 _OUTLINE = "<poly>"
 
 
@@ -98,8 +99,8 @@ def _split(row: Sequence[re.Match[str]], text: str, tokens: LocationTokens) -> I
         yield tokens, box[0].start(), box[-1].end(), [float(match[1]) for match in box]
 
 
-_REX_BOXES = re.compile(r"<\|box_start\|>((?:[>\d,\s]|<(?!\|))++)<\|box_end\|>")
-_REX_BOX = re.compile(r"(?:<\d{1,3}>){1,8}")
+_REX_BOXES = late_pattern(r"<\|box_start\|>((?:[>\d,\s]|<(?!\|))++)<\|box_end\|>")
+_REX_BOX = late_pattern(r"(?:<\d{1,3}>){1,8}")
 
 
 def _rows_of_rex(text: str) -> Iterator[_Row]:
@@ -111,7 +112,7 @@ def _rows_of_rex(text: str) -> Iterator[_Row]:
                 yield _REX, group.start(), group.end(), numbers
 
 
-_NEMOTRON_BOX = re.compile(
+_NEMOTRON_BOX = late_pattern(
     r"<x_([01]?\.\d+)><y_([01]?\.\d+)>[^<>]{0,2000}+<x_([01]?\.\d+)><y_([01]?\.\d+)>"
 )
 
@@ -147,7 +148,7 @@ def _candidate(
 
 # --- cells ----------------------------------------------------------------------------------------
 
-_PATCHES = re.compile(r"<patch_index_(\d{4})><patch_index_(\d{4})>")
+_PATCHES = late_pattern(r"<patch_index_(\d{4})><patch_index_(\d{4})>")
 _SIDE = 32  # Cells in a row and in a column of Kosmos-2
 
 
@@ -163,8 +164,8 @@ def _boxes_of_patches(text: str, fmt: ReplyFormat, extent: ImageExtent) -> Itera
 
 # --- points ---------------------------------------------------------------------------------------
 
-_POINT_TAG = re.compile(r"<(points?)\b([^<>]{0,4000})>([^<>]{0,200})")
-_ATTRIBUTE = re.compile(r"([a-z]+\d{0,4})\s?=\s?\"([^\"]*)\"")
+_POINT_TAG = late_pattern(r"<(points?)\b([^<>]{0,4000})>([^<>]{0,200})")
+_ATTRIBUTE = late_pattern(r"([a-z]+\d{0,4})\s?=\s?\"([^\"]*)\"")
 _PER_CENT = 100.0
 _THOUSANDTHS = 1000.0
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
+from ...core import late_pattern
 from ..representation import NO_RECTANGLE, REPRESENTATIONS, Corners, Representation
 from .labels import TAG
 from .records import NO_REPAIRS, Repair, Repairs
@@ -24,7 +25,7 @@ _ACROSS = "|".join(rf"{word}[a-zа-я]{{0,3}}" for word in _LEFT + _RIGHT if wor
 _OF = r"(?:à |a )?"  # "en haut à gauche", "in alto a sinistra"
 _NUMBER = r"[-+]?(?:\d++(?:\.\d++)?|\.\d++)"
 _NAMED = r"[xy][\w-]{0,4}\s?[:=]\s?"
-_EVENT = re.compile(
+_EVENT = late_pattern(
     rf"(?P<corner>\b(?:{_DOWN})[\s_-]?(?:most[\s_-])?{_OF}(?:{_ACROSS})"
     rf"|\b(?:{_ACROSS})[\s_-]?(?:{_DOWN})\b"
     r"|[左右][上下]角?|[上下][左右]角?|(?:왼쪽|오른쪽) ?(?:위|아래))"
@@ -33,9 +34,9 @@ _EVENT = re.compile(
     r"(?![\w%])(?!\s?[,;]\s?[-+]?[\d.])\s{0,8}(?P<close>[\])]?)",
     re.IGNORECASE,
 )
-_NUMBER_BEFORE = re.compile(r"[\d.]\s?[,;]?\s?\Z")
+_NUMBER_BEFORE = late_pattern(r"[\d.]\s?[,;]?\s?\Z")
 # "x: [100, 300]" is no point.
-_RANGE_BEFORE = re.compile(r"(?<![\w,])(?<!,\s)[xy](?:[ _-]?(?:range|axis))?\s?[:=]\s?\Z", re.I)
+_RANGE_BEFORE = late_pattern(r"(?<![\w,])(?<!,\s)[xy](?:[ _-]?(?:range|axis))?\s?[:=]\s?\Z", re.I)
 
 _REORDERED: Repairs = frozenset({Repair.ORDER})
 
@@ -52,11 +53,11 @@ _JOINING = frozenset(
 )
 _OF_IMAGE = frozenset(("image", "picture", "photo", "screen", "canvas"))
 _JOINING_SIGNS = frozenset("是为在和到至与及角坐标点的位于分别即")
-_CLOSING_TAG = re.compile(r"</|<\|/|_end\|>")
-_BULLET = re.compile(r"^\s*+\d{1,3}[.)]", re.MULTILINE)
-_SENTENCE_END = re.compile(r"\n|[.!?。]\s")
-_WORD = re.compile(r"[^\W_]+")
-_NAME_OF_NUMBER = re.compile(r"[xy](?:\d|min|max)?", re.IGNORECASE)
+_CLOSING_TAG = late_pattern(r"</|<\|/|_end\|>")
+_BULLET = late_pattern(r"^\s*+\d{1,3}[.)]", re.MULTILINE)
+_SENTENCE_END = late_pattern(r"\n|[.!?。]\s")
+_WORD = late_pattern(r"[^\W_]+")
+_NAME_OF_NUMBER = late_pattern(r"[xy](?:\d|min|max)?", re.IGNORECASE)
 
 
 @dataclass(slots=True)

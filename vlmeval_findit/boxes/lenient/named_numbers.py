@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
+from ...core import late_pattern
 from ..representation import Representation
 from .number_names import NAME, number_name, numbers_by_name, requested_order
 
@@ -17,39 +18,41 @@ NUMBER = r"([-+]?(?:\d++(?:\.\d*+)?|\.\d++)(?:[eE][-+]?\d++)?)"
 UNIT = r"(?![\w%°]|\s?(?:px\b|pixels?\b|percent\b|[cm]m\b|%|像素))"
 # Names that need nothing between them and their number
 _CLEAR_NAME = r"[xy][ _-]?(?:min|max|[0-4])|width|height"
-_FIELD = re.compile(
+_FIELD = late_pattern(
     rf"(?<![\w-])(?:(?P<name>{NAME})(?![\w-])(?:[ _](?:edge|side|border|boundary|coordinate))?"
     rf"[\"'`*)]{{0,3}}\s{{0,4}}(?:[:=>]|is\b(?: at\b)?|at\b|of\b)"
     rf"|(?P<clear>{_CLEAR_NAME}|(?:left|top|right|bottom)[ _-](?:edge|side|border|boundary)))"
     rf"[ \t\"'`*]{{0,4}}{NUMBER}{UNIT}",
     re.IGNORECASE,
 )
-_EDGE = re.compile(r"[ _-](?:edge|side|border|boundary)\Z")
-_CENTRE = re.compile(
+_EDGE = late_pattern(r"[ _-](?:edge|side|border|boundary)\Z")
+_CENTRE = late_pattern(
     rf"\bcent(?:er|re)(?:\s(?:is|at|point|lies|of|it|the|located)){{0,4}}\s?[:=]?\s?"
     rf"\({NUMBER}\s?,\s?{NUMBER}\)",
     re.IGNORECASE,
 )
 # "It starts at (1, 2) with width 3 and height 4"
-_UPPER_LEFT = re.compile(
+_UPPER_LEFT = late_pattern(
     r"\b(?:starts?|begins|origin|(?:top|upper)[- ]left(?: corner)?)\b[^.\d()]{0,20}"
     rf"\({NUMBER}\s?,\s?{NUMBER}\)",
     re.IGNORECASE,
 )
 # (x1, y1) = (1, 2)
-_NAMED_PAIR = re.compile(
+_NAMED_PAIR = late_pattern(
     rf"\(\s?({NAME})\s?,\s?({NAME})\s?\)\s?=\s?\(\s?{NUMBER}\s?,\s?{NUMBER}\s?\)", re.IGNORECASE
 )
 # x1, y1, x2, y2 = 1, 2, 3, 4
-_ASSIGNED = re.compile(
+_ASSIGNED = late_pattern(
     rf"(?P<names>(?<![\w-])(?:{NAME})(?:\s?,\s?\\?(?:{NAME})){{1,7}})[)\]$ ]{{0,3}}=[($\[ ]{{0,3}}"
     r"(?P<numbers>[-+.\d]++(?:\s?,\s?[-+.\d]++){1,7})(?!\s?,|[\w%])",
     re.IGNORECASE,
 )
 # Sizes of the image are none of a box; coordinates of points are in another tag.
-_OF_IMAGE = re.compile(r"(?:image|picture|photo|original|canvas|screen|svg)\b[^.\n]{0,30}\Z", re.I)
+_OF_IMAGE = late_pattern(
+    r"(?:image|picture|photo|original|canvas|screen|svg)\b[^.\n]{0,30}\Z", re.I
+)
 _SIZES = ("width", "height")
-_POINT_TAG = re.compile(r"<points?\b[^<>]*+>", re.IGNORECASE)
+_POINT_TAG = late_pattern(r"<points?\b[^<>]*+>", re.IGNORECASE)
 _BETWEEN_FIELDS = 80  # Characters between two numbers of a box
 
 
@@ -117,7 +120,7 @@ def _of_fields(fields: Sequence[_Field], row: Representation) -> Iterator[NamedB
         yield fields[0].start, max(field.end for field in fields), tuple(numbers)
 
 
-_RANGE = re.compile(
+_RANGE = late_pattern(
     r"(?<![\w-])(?P<axis>[xy])(?:\s?[:=]\s?|[- ](?:\w{2,10} ){0,2}(?:from|between) )"
     rf"{NUMBER}\s?(?:→|->|–|—|-|to\b|and\b|until\b|bis\b)\s?"
     rf"(?:[xy]\s?[:=]\s?)?{NUMBER}{UNIT}",

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
+from ...core import late_pattern
 from ..representation import Corners, MatchRule, Representation
 from .remembered import Remembered
 
@@ -37,12 +37,12 @@ _ALONE = {
     "xc": "cx",
     "yc": "cy",
 }
-_CORNER = re.compile("(top|upper|bottom|lower)(left|right)")
+_CORNER = late_pattern("(top|upper|bottom|lower)(left|right)")
 # "xywh", "ltrb", "x1y1x2y2": names written as one word; an "n" behind them is for fractions
 PART_OF_JOINED = r"(?:xmin|ymin|xmax|ymax|cx|cy|xc|yc|[xy][0-4]?|[whltrb])"
-JOINED = re.compile(rf"((?:{PART_OF_JOINED}){{2,8}})n?")
-_PART = re.compile(PART_OF_JOINED)
-_NO_LETTER = re.compile(r"[\W_]+")
+JOINED = late_pattern(rf"((?:{PART_OF_JOINED}){{2,8}})n?")
+_PART = late_pattern(PART_OF_JOINED)
+_NO_LETTER = late_pattern(r"[\W_]+")
 
 
 @Remembered

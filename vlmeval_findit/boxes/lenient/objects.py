@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 
+from ...core import late_pattern
 from .conventions import size_of_picture
 from .remembered import Remembered
 from .repaired_values import List, Object, Value
 from .words import rank_of_label, words_of
 
-IS_VALUE = re.compile(r"\s*+(?:[\[{]\s*+[\[{\"'\\]|\{)")
+IS_VALUE = late_pattern(r"\s*+(?:[\[{]\s*+[\[{\"'\\]|\{)")
 
 
 def has_objects(value: List) -> bool:

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from ...core import unescaped
+from ...core import late_pattern, unescaped
 from .punctuation import DOUBLE_QUOTES, FULL_WIDTH, INVISIBLE, SINGLE_QUOTES
 from .records import NO_REPAIRS, Repair, Repairs
 
@@ -67,11 +67,11 @@ def values_in(text: str) -> Iterator[ParsedValue]:
         opening = _OPENING.search(text, value.end)
 
 
-_OPENING = re.compile(r"[\[{［【｛]")
+_OPENING = late_pattern(r"[\[{［【｛]")
 _SIGNS = "[](){},:;" + "".join(FULL_WIDTH)
 _QUOTES = "\"'" + DOUBLE_QUOTES + SINGLE_QUOTES
 _NO_WORD = re.escape(_SIGNS + _QUOTES + INVISIBLE)
-_TOKEN = re.compile(
+_TOKEN = late_pattern(
     r"[ \t\r\n]*+(?:"
     rf"(?P<sign>[{re.escape(_SIGNS)}])"
     r"|(?P<comment>//[^\n]*+|\#[^\n]*+|/\*(?:[^*]|\*(?!/))*+(?:\*/)?)"
@@ -81,7 +81,7 @@ _TOKEN = re.compile(
     r"|\Z)"
 )
 # A quote ends a string only before something that can follow a string.
-_QUOTE = re.compile(
+_QUOTE = late_pattern(
     rf"(?<!\\)(?:\\\\)*+([{_QUOTES}])"
     rf"(?=\s*+(?:[{re.escape(''.join(sorted(set(_SIGNS) - set('[({［（【｛'))))}]|\Z|//|/\*)"
     rf"|\s++[{_QUOTES}])"
@@ -93,8 +93,10 @@ _CLOSED_BY = {
     **dict.fromkeys(DOUBLE_QUOTES, DOUBLE_QUOTES + '"'),
     **dict.fromkeys(SINGLE_QUOTES, SINGLE_QUOTES + "'"),
 }
-_JSON_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*+)(?:\.[0-9]++)?(?:[eE][+-]?[0-9]++)?|NaN|-?Infinity")
-_JSON_STRING = re.compile(r"""(?:[^"\\\x00-\x1f]|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*+""")
+_JSON_NUMBER = late_pattern(
+    r"-?(?:0|[1-9][0-9]*+)(?:\.[0-9]++)?(?:[eE][+-]?[0-9]++)?|NaN|-?Infinity"
+)
+_JSON_STRING = late_pattern(r"""(?:[^"\\\x00-\x1f]|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*+""")
 _JSON_WORDS = {"true": True, "false": False, "null": None}
 _PYTHON_WORDS = {"True": True, "False": False, "None": None}
 _CLOSES = {"]": "[", ")": "(", "}": "{"}
@@ -327,7 +329,7 @@ def _is_pair(value: Value) -> bool:
     return all(isinstance(item, (int, float)) for item in value.items)
 
 
-_BARE_QUOTE = re.compile(r'(?<!\\)(?:\\\\)*+"')
+_BARE_QUOTE = late_pattern(r'(?<!\\)(?:\\\\)*+"')
 _LONGEST_INT = 400  # Digits; a longer number is infinite as a float
 
 

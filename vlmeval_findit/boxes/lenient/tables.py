@@ -10,17 +10,18 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from ...core import late_pattern
 from ..representation import Representation
 from .number_names import NAME, numbers_by_name
 from .words import key_says_box, rank_of_label, words_of
 
 # What separates cells, the likeliest first
-_CELLS = {sign: re.compile(re.escape(sign)) for sign in "|&,\t;"} | {" ": re.compile(r"\s+")}
+_CELLS = {sign: late_pattern(re.escape(sign)) for sign in "|&,\t;"} | {" ": late_pattern(r"\s+")}
 _MARKS = " \t\r$*`\"'{}"
-_OF_NUMBER = re.compile(rf"(?:{NAME})", re.IGNORECASE)
-_NUMBER = re.compile(r"[-+]?(?:\d++(?:\.\d*+)?|\.\d++)")
-_RULE = re.compile(r"[\s|:+=-]*+\Z|\\hline\s*\Z")
-_IN_BRACKETS = re.compile(r"[\[({]\s*+(.*?)[\])}]\s*+\Z")
+_OF_NUMBER = late_pattern(rf"(?:{NAME})", re.IGNORECASE)
+_NUMBER = late_pattern(r"[-+]?(?:\d++(?:\.\d*+)?|\.\d++)")
+_RULE = late_pattern(r"[\s|:+=-]*+\Z|\\hline\s*\Z")
+_IN_BRACKETS = late_pattern(r"[\[({]\s*+(.*?)[\])}]\s*+\Z")
 _MOST_CELLS = 40
 
 

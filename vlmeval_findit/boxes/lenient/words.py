@@ -6,14 +6,14 @@ and ``BoundingBox`` name a box.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 
+from ...core import late_pattern
 from .number_names import joined_names
 from .remembered import Remembered
 
-_JOINT = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[^\W\d_][^\W\d_])(?=\d)")
-_WORD = re.compile(r"[^\W_]+")
+_JOINT = late_pattern(r"(?<=[a-z])(?=[A-Z])|(?<=[^\W\d_][^\W\d_])(?=\d)")
+_WORD = late_pattern(r"[^\W_]+")
 
 
 def words_of(text: str) -> list[str]:
@@ -51,7 +51,7 @@ BOXES = frozenset(
     """.split()
 )
 # The same in scripts without blanks between words
-_BOXES_IN_SIGNS = re.compile(
+_BOXES_IN_SIGNS = late_pattern(
     "边界框|边框|方框|检测框|矩形框?|包围框|邊界框|坐标|座標|位置|バウンディング|境界|矩形|경계|상자|박스|좌표|बॉक्स"
 )
 # With one of these, a key or tag is of another thing than the object that was asked about

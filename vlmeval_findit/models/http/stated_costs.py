@@ -19,28 +19,31 @@ RESPONSE_HEADERS = "response_headers"
 class _CostPlace(NamedTuple):
     """A place in a reply."""
 
-    path: tuple[str, ...]
+    inside: str  # the key of the object with it; "": the reply itself
+    key: str
     in_a_dollar: float = 1.0  # of its unit
 
     def __str__(self) -> str:
-        return ".".join(self.path).replace(f"{RESPONSE_HEADERS}.", "header ")
+        if self.inside == RESPONSE_HEADERS:
+            return f"header {self.key}"
+        return f"{self.inside}.{self.key}" if self.inside else self.key
 
 
 # Of several amounts the largest counts; :func:`_with_fee` has what is added up.
 _PLACES = (
-    _CostPlace(("usage", "cost")),
-    _CostPlace(("usage", "total_cost")),
-    _CostPlace(("usage", "estimated_cost")),  # DeepInfra
-    _CostPlace(("usage", "cost_in_usd_ticks"), 1e10),  # xAI: docs.x.ai/developers/cost-tracking
-    _CostPlace(("cost",)),
-    _CostPlace(("total_cost",)),
-    _CostPlace(("estimated_cost",)),
-    _CostPlace(("cost_details",)),
-    _CostPlace(("usage", "cost_details")),
-    _CostPlace((RESPONSE_HEADERS, "x-litellm-response-cost")),
+    _CostPlace("usage", "cost"),
+    _CostPlace("usage", "total_cost"),
+    _CostPlace("usage", "estimated_cost"),  # DeepInfra
+    _CostPlace("usage", "cost_in_usd_ticks", 1e10),  # xAI: docs.x.ai/developers/cost-tracking
+    _CostPlace("", "cost"),
+    _CostPlace("", "total_cost"),
+    _CostPlace("", "estimated_cost"),
+    _CostPlace("", "cost_details"),
+    _CostPlace("usage", "cost_details"),
+    _CostPlace(RESPONSE_HEADERS, "x-litellm-response-cost"),
 )
 
-_READ_HEADERS = frozenset(place.path[1] for place in _PLACES if place.path[0] == RESPONSE_HEADERS)
+_READ_HEADERS = frozenset(place.key for place in _PLACES if place.inside == RESPONSE_HEADERS)
 
 # The tier that Google used
 TIER_HEADER = "x-gemini-service-tier"
@@ -91,7 +94,8 @@ def stated_cost(reply: Mapping[str, Any]) -> StatedCost | None:
     StatedCost(dollars=0.03, is_whole=True)
     """
     usage = object_or_empty(reply.get("usage"))
-    details = (object_or_empty(place.get("cost_details")) for place in (reply, usage))
+    stated_details = (place.get("cost_details") for place in (reply, usage))
+    details = (each for each in stated_details if isinstance(each, dict))
     upstream = max(filter(None, map(_upstream, details)), default=None)
     stated = [] if upstream is None else [upstream]
     for place, value in _values(reply):
@@ -121,14 +125,19 @@ def unread_cost(reply: Mapping[str, Any]) -> str:
 
 
 def _values(reply: Mapping[str, Any]) -> Iterator[tuple[_CostPlace, object]]:
-    """Yield what stands where costs may be stated."""
+    """Yield what stands where costs may be stated: nothing in most replies."""
+    objects = {
+        "": reply,
+        "usage": object_or_empty(reply.get("usage")),
+        RESPONSE_HEADERS: object_or_empty(reply.get(RESPONSE_HEADERS)),
+    }
     for place in _PLACES:
-        value: object = reply
-        for key in place.path:
-            value = object_or_empty(value).get(key)
-        if place.path[-1] == "cost_details" and isinstance(value, dict):
+        value: object = objects[place.inside].get(place.key)
+        if value is None:
+            continue
+        if place.key == "cost_details" and isinstance(value, dict):
             value = _without_upstream(value)
-        if place.path[0] == RESPONSE_HEADERS and isinstance(value, str):
+        if place.inside == RESPONSE_HEADERS and isinstance(value, str):
             for each in value.split(_REPEATED):
                 yield place, each
         else:
