@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from random_folders import make_folder
 from review_files import Reviewer, write
 from scored_runs import World, failing, speaking
 
@@ -168,3 +169,31 @@ def test_what_is_no_run_says_what_to_type(world: World, tmp_path) -> None:
     (tmp_path / f"A_{JSON}.json").write_text("[]")
     with pytest.raises(RunError, match=rf"no scored run.* score {tmp_path}"):
         findit.load_scores(tmp_path)
+
+
+def test_frames_are_kept_in_parquet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of two benchmarks, with costs, failed calls and reviews."""
+    parquet = pytest.importorskip("pyarrow.parquet")
+    import pandas as pd
+
+    made = make_folder(tmp_path, 3, monkeypatch)
+    queries = findit.load_runs(made.runs)
+    assert len({*queries.dataset}) > 1
+    for name, rows in queries.groupby("dataset"):
+        path = tmp_path / f"{name}.parquet"
+        rows.to_parquet(path)
+        again = pd.read_parquet(path)
+        assert list(again.reply) == list(rows.reply), name
+        row = next(rows.itertuples())
+        if row.image is not None and row.drawn:
+            shown = findit.draw_answer(next(again.itertuples()))
+            assert shown.tobytes() == findit.draw_answer(row).tobytes(), name
+        assert parquet.read_schema(path).field("drawn").type.num_fields == 1
+    findit.load_scores(made.runs).to_parquet(tmp_path / "scores.parquet")
+
+
+def test_a_comparison_is_kept_in_parquet(world: World) -> None:
+    pytest.importorskip("pyarrow")
+    first = world.run("A", JSON, speaking(JSON, 0.9))
+    second = world.run("B", JSON, speaking(JSON, 0.5))
+    findit.compare(first, second).to_parquet(world.folder / "compare.parquet")

@@ -107,6 +107,10 @@ BATCH = """    def score_batch(self, *given):
         return replace(batch, rows=tuple(replace(row, {}) for row in batch.rows))
 
     def draw("""
+HEADLINE = '        "Accuracy (failed calls as misses)", {"right": 1}, {"asked": 1}\n'
+LOWER = """"Errors", {{"failed": 1}}, {{"{}": 1}}, unit="px",
+        better=__import__("vlmeval_findit.protocol").protocol.Better.LOWER
+"""
 RIGHT = 'AnswerScore({"right": int(said == query.plate)}'
 MISTAKES = {
     "example": ("return query.plate", 'return "XXX"', "of right replies is 0.0", "example"),
@@ -122,6 +126,8 @@ MISTAKES = {
     "failed": (DRAW, BATCH.format("failed=True"), "right replies", "row 0: failed is True"),
     "source": (DRAW, BATCH.format("source=''"), "right replies", "row 0: source is empty"),
     "index": (DRAW, BATCH.format("index=0"), "right replies", "rows [0, 0, 0, 0] for replies"),
+    "cheap": (HEADLINE, LOWER.format("asked"), "Errors of unreadable replies", "0.0 is as good"),
+    "silent": (HEADLINE, LOWER.format("right"), "Errors of unreadable replies", "has no value"),
     "counted": (
         DRAW, BATCH.format("sums={**row.sums, 'answered': 1}"), "Accuracy", "counts failed calls",
     ),
@@ -168,6 +174,18 @@ def plates(tmp_path_factory: pytest.TempPathFactory) -> Path:
         patch.syspath_prepend(str(TEMPLATE))
         import_module("findit_plates.__main__").main(folder)
     return folder
+
+
+@pytest.mark.parametrize("name", ["FindIt", "findit", "Find-It", "VP Bench", "self_retrieval"])
+def test_a_name_of_another_benchmark_is_refused(
+    name: str, plates: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    mine = Path("mine.py").absolute()
+    text = PLATES.replace("from . import PREFIX", 'PREFIX = "Plates_"')
+    mine.write_text(text.replace('name = "Plates"', f"name = {name!r}"))
+    with known_here(files=(mine,)):
+        assert main(["check", "Plates_Few"]) == 2
+    assert f"its name {name!r} is that of another benchmark" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(("base", "mistake"), CASES)

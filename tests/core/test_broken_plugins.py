@@ -106,12 +106,27 @@ def test_a_broken_plugin_is_reported_once_and_refused_by_name(
         # All else works.
         assert find_model("Cornered") is not None
         assert not {"A", "s", "r"} & {*MODELS, *SPACE_KINDS, *REPRESENTATIONS}
-    with known_here():
-        assert main(["models", "--plugin", str(file)]) == 2
-    streams = capsys.readouterr()
-    assert not streams.out
-    assert streams.err.startswith("error: plug-in broken.py")
-    assert why in streams.err
+    # However it was named
+    for flags, files in ((["--plugin", str(file)], ()), ([], (plugin_file, file))):
+        with known_here(files=files):
+            assert main(["models", *flags]) == 2
+        streams = capsys.readouterr()
+        assert not streams.out
+        assert streams.err.startswith("error: plug-in broken.py")
+        assert why in streams.err
+
+
+def test_a_file_that_is_not_there_stops_the_command(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "none.py"
+    for flags, files, where in (
+        (["--plugin", str(file)], (), "--plugin"),
+        ([], (file,), "FINDIT_PLUGINS:"),
+    ):
+        with known_here(files=files):
+            assert main(["models", *flags]) == 2
+        assert capsys.readouterr().err == f"error: {where} {file}: the file does not exist\n"
 
 
 def test_a_name_of_vlmevalkit_is_refused(

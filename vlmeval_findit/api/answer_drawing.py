@@ -18,6 +18,7 @@ from .inputs import (
     check_in_image,
     image_in_memory,
     is_file,
+    plain,
     predicted_boxes,
 )
 from .inputs import truth as truth_from
@@ -110,14 +111,20 @@ def draw_answer(row: Any, *, frame: int = 0) -> Image.Image:
         ImageFileError: the file is missing, or no image.
         ValueError: the row has no image, or not as many.
     """
-    images = [row.image] if isinstance(row.image, str) else row.image
+    images = [row.image] if isinstance(row.image, str) else plain(row.image)
     if not isinstance(images, list):
         raise ValueError(f"no image of this row of {row.dataset}: load_runs warned why")
     if not 0 <= frame < len(images):
         raise ValueError(f"frame {frame} is out of range 0..{len(images) - 1}")
     copy = decode_image(images[frame])
-    draw_boxes(copy, row.drawn[frame])
+    draw_boxes(copy, [_drawn_box(box) for box in row.drawn[frame]])
     return copy
+
+
+def _drawn_box(values: Mapping[str, Any]) -> DrawnBox:
+    """Return a box of a frame of :func:`.load_runs`, perhaps read back from a file."""
+    role, box, label, value = (values[name] for name in DrawnBox._fields)
+    return DrawnBox(Role(role), tuple(box), label, value)
 
 
 def draw_boxes(

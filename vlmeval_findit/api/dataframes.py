@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from .. import scoring
 from ..core import suggestion
-from ..protocol import Reply, Role, ScoredRow
+from ..protocol import DrawnBox, Reply, Role, ScoredRow
 from ..scoring import Run, reviewed_runs
 from ..storage import read_predictions, read_reviews
 
@@ -50,7 +50,8 @@ def load_runs(paths: Paths = OUTPUTS, reviews: Paths | None = None) -> pd.DataFr
         with their roles (:func:`.draw_answer`). Then come further details, sums and slices; a slice
         with the name of an earlier column has ``(part)`` behind its name. Image, prompt, truth and
         ``drawn`` are None, with a warning, if the table, the images or the words of the prompts no
-        longer exist. Where two scorers scored runs of a dataset, a warning says what to type.
+        longer exist. Where two scorers scored runs of a dataset, a warning says what to type. The
+        rows of a dataset can be kept as Parquet: values are texts, numbers, and lists of them.
 
     Raises:
         FileNotFoundError: a path does not exist.
@@ -304,5 +305,15 @@ def _variant(transcript: Transcript | None, row: ScoredRow) -> dict[str, Any]:
         "image": image,
         "prompt": transcript.prompt(row.index) if transcript.prompts else None,
         "truth": texts if texts and not boxes else boxes,
-        "drawn": [image.boxes for image in drawing.images],
+        "drawn": [[_plain_box(box) for box in image.boxes] for image in drawing.images],
+    }
+
+
+def _plain_box(box: DrawnBox) -> dict[str, Any]:
+    """Return a box as values that every format of tables can hold."""
+    return {
+        "role": box.role.value,
+        "box": [float(number) for number in box.box],
+        "label": box.label,
+        "value": None if box.value is None else float(box.value),
     }

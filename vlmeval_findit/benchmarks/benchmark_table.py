@@ -44,6 +44,13 @@ def _problem(package: ModuleType) -> str | None:
     result = _benchmark_in(package)
     if Benchmark not in type(result).__mro__:
         return f"BENCHMARK should not be {quoted_value(result)}"
+    for other_package in _packages():
+        other_benchmark = _benchmark_in(other_package)
+        if _plain_name(result) == _plain_name(other_benchmark):
+            return (
+                f"its name {result.name!r} is that of another benchmark ({other_package.PREFIX}…), "
+                "and boards would join both: give it another"
+            )
     used: dict[str, Benchmark] = {}
     for other_package in _packages():
         used |= dict.fromkeys(_classes_of(other_package), _benchmark_in(other_package))
@@ -57,6 +64,11 @@ def _problem(package: ModuleType) -> str | None:
         if name in baselines():
             return f"{name} is a baseline of another benchmark"
     return None
+
+
+def _plain_name(benchmark: Benchmark) -> str:
+    """Return a name without what readers of a board do not see as a difference."""
+    return re.sub(r"[^a-z0-9]", "", benchmark.name.lower())
 
 
 @cache

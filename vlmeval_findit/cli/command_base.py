@@ -369,22 +369,26 @@ def _use_plugins(_: click.Context, __: click.Parameter, paths: tuple[Path, ...])
     """Make the rows of files known, here and in the processes that are started.
 
     Raises:
-        PluginError: a file does not exist, or cannot be used.
+        PluginError: a file that a flag or the variable names does not exist, or cannot be used.
     """
-    if not paths:
-        return
     from ..core import FILES_VARIABLE, PluginError, named_files, reported, unreported
+
+    before = named_files()
+    if not paths and not before:
+        return
     from ..scoring import plugin_tables
 
-    for path in paths:
-        if not path.is_file():
-            raise PluginError(f"--plugin {path}: the file does not exist")
-        if os.pathsep in str(path.resolve()):
-            raise PluginError(f"--plugin {path}: its path contains {os.pathsep!r}: move the file")
-    files = [str(path.resolve()) for path in paths]
-    os.environ[FILES_VARIABLE] = os.pathsep.join(dict.fromkeys([*named_files(), *files]))
+    named = {str(path.resolve()): f"{PLUGIN} {path}" for path in paths}
+    for file in before:
+        named.setdefault(file, f"{FILES_VARIABLE}: {file}")
+    for file, where in named.items():
+        if not Path(file).is_file():
+            raise PluginError(f"{where}: the file does not exist")
+        if os.pathsep in file:
+            raise PluginError(f"{where}: its path contains {os.pathsep!r}: move the file")
+    os.environ[FILES_VARIABLE] = os.pathsep.join(dict.fromkeys([*before, *named]))
     with unreported():
         for table in plugin_tables().values():
             table.added()
-    if broken := [str(row) for row in reported() if row.plugin.origin in files]:
+    if broken := [str(row) for row in reported() if row.plugin.origin in named]:
         raise PluginError("\n".join(broken))

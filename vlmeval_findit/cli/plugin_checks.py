@@ -42,6 +42,7 @@ from ..protocol import (
     DatasetVariant,
     Drawing,
     Message,
+    Metric,
     PartKind,
     Settings,
     add_up,
@@ -254,16 +255,34 @@ def _values(benchmark: Benchmark, runs: Mapping[str, RunScore]) -> Findings:
     if best is None or (exact and abs(best - expected) > 0.5):
         wrong = f"should be {expected:g}: is `example` right, and the score?"
         yield Finding(f"{headline.name} of right replies is {_shown(best)}", wrong)
-    for kind, run in runs.items():
-        value = headline.value(run.sums)
-        if kind == "Right" or value is None or best is None:
-            continue
-        if headline.better.order(value) <= headline.better.order(best):
-            yield Finding(f"{headline.name} of {kind.lower()} replies", f"{value} is as good")
+    yield from _as_good(headline, right, runs)
+    # Wrong replies may adhere to their format.
+    no_answers = {kind: run for kind, run in runs.items() if kind != "Wrong"}
+    for metric in benchmark.ranking:
+        if metric.name != headline.name:
+            yield from _as_good(metric, right, no_answers)
+    unreadable = headline.value(runs["Unreadable"].sums)
+    if headline.better is Better.LOWER and unreadable is None:
+        yield Finding(
+            f"{headline.name} of unreadable replies",
+            "has no value, so a model that answers only what it knows is ranked first: count all "
+            "replies in the whole, and in the part what a missing answer costs",
+        )
     first = benchmark.metrics[0]
     failed = runs.get("Failed")
     if failed and first.value(add_up((right.sums, failed.sums))) != first.value(right.sums):
         yield Finding(first.name, f"counts failed calls, which only {headline.name} may")
+
+
+def _as_good(metric: Metric, right: RunScore, runs: Mapping[str, RunScore]) -> Findings:
+    """Find kinds of replies that are as good as right ones by a metric."""
+    best = metric.value(right.sums)
+    for kind, run in runs.items():
+        value = metric.value(run.sums)
+        if kind == "Right" or value is None or best is None:
+            continue
+        if metric.better.order(value) <= metric.better.order(best):
+            yield Finding(f"{metric.name} of {kind.lower()} replies", f"{value} is as good")
 
 
 def _formats(benchmark: Benchmark, dataset: AnyDataset) -> Findings:

@@ -89,6 +89,9 @@ class Better(Enum):
         return value if self is Better.LOWER else -value
 
 
+_NOT_STATED: Any = object()
+
+
 @dataclass(frozen=True, slots=True)
 class Metric:
     """A named ratio of sums; in percent where it is a share.
@@ -113,7 +116,8 @@ class Metric:
     part: Weights
     whole: Weights
     over: str = ""  # Kind of slices to average over, unweighted, where they have a whole
-    empty: float | None = 0.0  # Value without a whole; None: no value
+    # Value without a whole; None: no value. Unless stated 0 where it is the worst, else none
+    empty: float | None = _NOT_STATED
     in_short_tables: bool = True
     key: str = ""  # Name in files ("": the same)
     better: Better = Better.HIGHER
@@ -121,6 +125,11 @@ class Metric:
     # Of a share whose part is graded, as an IoU: the hits among all, over the same rows. None: the
     # part counts hits, or, where it has fractions, a row without any part is a miss
     hits: Ratio | None = None
+
+    def __post_init__(self) -> None:
+        if self.empty is _NOT_STATED:
+            is_worst = self.share and self.better is Better.HIGHER
+            object.__setattr__(self, "empty", 0.0 if is_worst else None)
 
     @property
     def share(self) -> bool:
