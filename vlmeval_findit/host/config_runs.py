@@ -33,6 +33,7 @@ from ..engine import Deployment
 from ..models import ModelEntry, find_model
 from .api import DeployedModel, OverHttpModel
 from .datasets import VariantDataset
+from .free_questions import refuse_conversations
 from .inference import prepare_run
 from .local import FindItLocalModel
 from .model_descriptions import Entry, refuse_another_row
@@ -80,7 +81,7 @@ def check_runs(arguments: Sequence[str], work_dir: Path | None = None) -> None:
         return
     refused = _refusals_of(line.config)
     models: dict[str, Deployment | None] = {}
-    datasets: dict[str, Any] = {}
+    datasets: dict[str, VariantDataset | _OfVLMEvalKit] = {}
     for name, entry in object_or_empty(values.get("model")).items():
         with refused("model", name):
             models[name] = _model(name, entry)
@@ -97,7 +98,8 @@ def check_runs(arguments: Sequence[str], work_dir: Path | None = None) -> None:
                 if isinstance(dataset, VariantDataset):
                     prepare_run(dataset, name, folder / name, deployment)
                 else:
-                    files = AnswerFiles(folder / name, name, dataset, f"{name}_{called}")
+                    refuse_conversations(name, dataset.cls, dataset.name)
+                    files = AnswerFiles(folder / name, name, dataset.name, f"{name}_{called}")
                     who_answers(files, deployment)
 
 
@@ -168,14 +170,21 @@ def _made_later(name: str, cls: type, arguments: Mapping[str, Any]) -> Deploymen
 # --- datasets -------------------------------------------------------------------------------------
 
 
-def _dataset(name: str, stated: Any, line: ConfigLine) -> Any:
-    """Refuse an entry of which no dataset could be made; return FindIt's, or another's name."""
+class _OfVLMEvalKit(NamedTuple):
+    """A dataset that VLMEvalKit asks about."""
+
+    name: str
+    cls: Any  # None: one of its table of videos
+
+
+def _dataset(name: str, stated: Any, line: ConfigLine) -> VariantDataset | _OfVLMEvalKit:
+    """Refuse an entry of which no dataset could be made; return FindIt's, or whose it is."""
     entry = dict(object_or_empty(stated))
     if not entry:
         if name not in supported_video_datasets:
             near = suggestion(name, supported_video_datasets)
             raise ValueError(f"it has no class, and is no video dataset{near}")
-        return name
+        return _OfVLMEvalKit(name, None)
     called = entry.pop("class", None)
     cls = getattr(vlmeval.dataset, str(called), None)
     if cls is None:
@@ -183,6 +192,7 @@ def _dataset(name: str, stated: Any, line: ConfigLine) -> Any:
         near = suggestion(str(called), known)
         raise ValueError(f"VLMEvalKit has no dataset class {quoted_value(called)}{near}")
     if not (inspect.isclass(cls) and issubclass(cls, VariantDataset)):
-        return str(entry.get("dataset", name))
+        return _OfVLMEvalKit(str(entry.get("dataset", name)), cls)
     limit = entry.pop("limit", None) if line.limit is None else line.limit
-    return cls(**{**entry, "mode": line.mode, "limit": limit})
+    ours: VariantDataset = cls(**{**entry, "mode": line.mode, "limit": limit})
+    return ours

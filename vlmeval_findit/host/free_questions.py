@@ -79,6 +79,19 @@ def text_alone(answer: CallResult) -> str:
     return text_of_failure(answer.error or "The reply is empty")
 
 
+def refuse_conversations(model: str, dataset: Any, name: str) -> None:
+    """Raise ValueError for a dataset, or a class of them, whose questions are conversations.
+
+    VLMEvalKit would store its words for a conversation that failed as an answer.
+    """
+    if getattr(dataset, "TYPE", "") == "MT":
+        raise ValueError(
+            f"{name}: {model} answers single questions, and these are conversations. Leave it out, "
+            f"or ask a model of VLMEvalKit's that holds them: python -m vlmeval --data {name} "
+            "--model MODEL"
+        )
+
+
 def refused_by_baseline(name: str) -> ValueError:
     """Return the error of a baseline that is asked anything else than a query of FindIt's."""
     return ValueError(f"{name} answers FindIt's queries only: ask a model")

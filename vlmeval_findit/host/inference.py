@@ -60,7 +60,7 @@ from ..storage import RunFiles, check_model_name, write_rows
 from .api import DeployedModel, FindItOpenRouter
 from .baseline_models import FindItBaseline, FindItModel
 from .datasets import VariantDataset
-from .free_questions import refused_by_baseline
+from .free_questions import refuse_conversations, refused_by_baseline
 from .model_descriptions import Entry, entry_of, entry_of_object, refuse_another_row
 from .model_objects import attributes_of, note_calls
 from .outcomes import OUTCOMES
@@ -181,11 +181,14 @@ def _begin_others(given: Mapping[str, Any]) -> None:
     VLMEvalKit's own models under its own runner have no record, unless one is there already.
     """
     files = files_of(given)
-    if not _is_findit(given["model"], files.model) and not files.record.is_file():
+    is_findit = _is_findit(given["model"], files.model)
+    if not is_findit and not files.record.is_file():
         return
     set_aside_cut(files)
     dataset = given["dataset"]
     asks = not is_finished(files, dataset)
+    if is_findit and asks:
+        refuse_conversations(files.model, dataset, files.dataset)
     who = who_answers(files, _asked_of(given), table_of(dataset), here=asks)
     if Ranks.of_this_process().is_first:
         write_record(files, who)

@@ -16,6 +16,7 @@ from vlmeval.dataset.video_dataset_config import supported_video_datasets
 from ..core import suggestion
 from ..engine import Deployment, InProcess, OverHttp
 from ..storage import check_model_name, is_users_table
+from .free_questions import refuse_conversations
 from .inference import prepare_run
 from .local import make_known
 from .model_descriptions import entry_of
@@ -58,33 +59,39 @@ def refuse_answers_of_others(models: Sequence[str], names: Iterable[str], work_d
 def check_datasets(names: Iterable[str], models: Sequence[str]) -> None:
     """Raise ValueError for datasets that the host would skip with status 0.
 
-    So do those of videos and conversations where FindIt asks a model over HTTP: the host would ask
-    another in its place.
+    So do those of conversations where a model of FindIt's is asked, and those of videos where
+    FindIt asks it over HTTP: the host would ask another in its place.
     """
+    ours = next(filter(_is_of_findit, models), None)
     for name in names:
+        for cls in _classes_of(name) if ours is not None else ():
+            refuse_conversations(str(ours), cls, name)
         elsewhere = next((each for each in models if isinstance(asked(each), OverHttp)), None)
-        if elsewhere is not None and _asks_otherwise(name):
+        if elsewhere is not None and _is_of_videos(name):
             raise ValueError(
-                f"{name}: FindIt asks {elsewhere} single questions about images, and these are "
-                f"videos or conversations. For VLMEvalKit's own: python -m vlmeval --data {name}"
+                f"{name}: FindIt asks {elsewhere} questions about images, and these are videos. "
+                f"For VLMEvalKit's own: python -m vlmeval --data {name}"
             )
-        is_known = name in supported_video_datasets or any(
-            name in cls.supported_datasets() for cls in DATASET_CLASSES
-        )
+        is_known = name in supported_video_datasets or _classes_of(name)
         if not is_known and not is_users_table(name):
             known = [*SUPPORTED_DATASETS, *supported_video_datasets]
             raise ValueError(f"VLMEvalKit has no dataset {name!r}{suggestion(name, known)}")
 
 
-def _asks_otherwise(name: str) -> bool:
-    """Return whether a dataset of the host's is of videos or of conversations."""
-    classes = [each for each in DATASET_CLASSES if name in each.supported_datasets()]
-    is_video = name in supported_video_datasets
-    of_class = any(
-        getattr(each, "MODALITY", "") == "VIDEO" or getattr(each, "TYPE", "") == "MT"
-        for each in classes
-    )
-    return is_video or of_class
+def _is_of_findit(model: str) -> bool:
+    return isinstance(asked(model), OverHttp) or entry_of(model).is_findit
+
+
+def _classes_of(name: str) -> list[Any]:
+    """Return the classes of the host's that have a dataset of this name."""
+    return [each for each in DATASET_CLASSES if name in each.supported_datasets()]
+
+
+def _is_of_videos(name: str) -> bool:
+    """Return whether a dataset of the host's is of videos."""
+    if name in supported_video_datasets:
+        return True
+    return any(getattr(each, "MODALITY", "") == "VIDEO" for each in _classes_of(name))
 
 
 @contextmanager
