@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -242,21 +241,6 @@ def test_on_a_terminal_runs_are_a_line_each(world: World, monkeypatch, capsys) -
     assert f", {largest.error_type.name} -{largest.points:.1f}" in first
     assert second == first.replace("One", "Two")
     assert rest.endswith("run_findit.py errors FILE")
-
-
-def test_a_file_is_written_where_nobody_reads_the_screen(
-    world: World, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    run = world.run("One", NAME, speaking(NAME, 0.6, 12.0))
-    out = tmp_path / "errors.json"
-
-    def closed(*_: object) -> int:
-        raise BrokenPipeError
-
-    monkeypatch.setattr(sys.stdout, "write", closed)
-    main(["errors", "--json", str(out), str(run.path)])
-    (entry,) = json.loads(out.read_text())
-    assert entry["model"] == "One"
 
 
 def test_everything_at_once_and_twice(world: World, capsys, tmp_path) -> None:

@@ -67,9 +67,10 @@ def command(
         errors_of(other)  # Refused once, and not with every run
     refused = False
     scored = load_runs(runs, keep=RowData.SUMS)
+    say(f"Intervals: {INTERVALS_LEGEND}.")
     is_brief = len(scored) > 1 and by is None and other is None and console().is_terminal
     brief: list[str] = []
-    computed = []
+    written: list[dict[str, Any]] = []
     for run in scored:
         try:
             costs = errors_of(run)
@@ -79,12 +80,9 @@ def command(
             say(as_called(f"error: {error}"), file=sys.stderr)
             refused = True
             continue
-        computed.append((run, costs, tables))
-    if json_file is not None:
-        # Before anything is printed: whoever reads the screen may stop reading.
-        write_json(json_file, [_as_values(run, tables) for run, _, tables in computed])
-    say(f"Intervals: {INTERVALS_LEGEND}.")
-    for run, costs, tables in computed:
+        if json_file is not None:
+            who = {"run": str(run.path), "model": run.model, "dataset": run.dataset_name}
+            written.append({**who, "tables": [to_json(table) for table in tables]})
         note = run.provenance.reply_note
         if is_brief:
             brief.append(_line(run, costs))
@@ -99,16 +97,12 @@ def command(
             print_lines([each.text for each in table.notes], "--json FILE")
         if note:
             print_lines([note], "--json FILE")
+    if json_file is not None:
+        write_json(json_file, written)
     if brief:
         print_lines(brief, "--json FILE")
         say(as_called("all error types of a run: python run_findit.py errors FILE"))
     return EXIT_REFUSED if refused else 0
-
-
-def _as_values(run: Run, tables: Sequence[Table]) -> dict[str, Any]:
-    """Return a run's tables as ``--json`` has them."""
-    who = {"run": str(run.path), "model": run.model, "dataset": run.dataset_name}
-    return {**who, "tables": [to_json(table) for table in tables]}
 
 
 def _line(run: Run, costs: Sequence[ErrorCost]) -> str:

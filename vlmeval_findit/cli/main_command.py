@@ -13,7 +13,6 @@ import re
 import sys
 from collections.abc import Sequence
 from importlib import import_module
-from io import TextIOWrapper
 from pathlib import Path
 from types import ModuleType
 
@@ -45,6 +44,7 @@ from .command_base import (
     shared_options,
 )
 from .other_words import flags_of, our_command, unknown_flag, with_help_flag
+from .unread_output import unread_output
 
 GROUPS = {
     "Ask models": {
@@ -249,20 +249,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = with_help_flag(sys.argv[1:] if argv is None else argv)
     if _lacks_command(arguments):
         arguments = ["run", *arguments]
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, TextIOWrapper):
-            # A terminal that lacks a sign (LANG of a cluster's node) must not end a command.
-            stream.reconfigure(errors="replace")
     sys.excepthook = say_traceback
-    try:
-        with printable_logs():
-            status = _run(arguments)
-        sys.stdout.flush()
-    except BrokenPipeError:
-        # The reader has ended (`| head`); Python would write the rest when it ends.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return EXIT_SOME_FAILED
-    return status
+    with unread_output(), printable_logs():
+        return _run(arguments)
 
 
 def _lacks_command(arguments: Sequence[str]) -> bool:
@@ -309,8 +298,6 @@ def _run(arguments: list[str]) -> int:
             raise
         print_note(f"error: {line}")
         return EXIT_REFUSED
-    except BrokenPipeError:
-        raise
     except (ValueError, OSError) as error:
         from ..core import is_disk_full
 

@@ -6,7 +6,7 @@ import io
 import signal
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import redirect_stdout
 from glob import escape
 from pathlib import Path
@@ -38,6 +38,7 @@ from .export import default_folder
 from .printing import print_folded, print_table
 from .run import run_command as run
 from .run_line import RunCommand
+from .unread_output import is_unread
 
 _SECONDS = 10
 """Seconds between two reads of the folder."""
@@ -98,6 +99,9 @@ def command(
     The table after each checkpoint is corrected for all looks: in at most 5 % of trainings is any
     checkpoint called significantly better by chance.
 
+    It ends when nobody reads its output any more (`| head`), once the checkpoints that are there
+    are evaluated.
+
     Exit status 1: a checkpoint could not be evaluated, or calls failed; run again to go on.
     """
     name = check_model_name(name or folder.resolve().name)
@@ -136,11 +140,11 @@ def command(
             last = max((checkpoint.step for checkpoint in statuses), default=-1)
             if once or (until is not None and last >= until):
                 break
+            if is_unread():
+                return _stopped(statuses)
             time.sleep(_SECONDS)
     except KeyboardInterrupt:
-        were = "was" if len(statuses) == 1 else "were"
-        say(f"{counted(len(statuses), 'checkpoint')} {were} evaluated; the same command goes on")
-        return EXIT_INTERRUPTED
+        return _stopped(statuses)
     finally:
         signal.signal(signal.SIGTERM, earlier)
     if not statuses:
@@ -150,6 +154,12 @@ def command(
         )
     print_folded(as_called(f"every answer: python run_findit.py report {work_dir}"))
     return EXIT_SOME_FAILED if any(statuses.values()) else 0
+
+
+def _stopped(statuses: Collection[Checkpoint]) -> int:
+    were = "was" if len(statuses) == 1 else "were"
+    say(f"{counted(len(statuses), 'checkpoint')} {were} evaluated; the same command goes on")
+    return EXIT_INTERRUPTED
 
 
 def _evaluate(checkpoint: Checkpoint, name: str, flags: Sequence[str]) -> int:
