@@ -160,6 +160,7 @@ def test_right_setups_are_not_blamed() -> None:
     print(f"\n{verdicts.total()} right setups: {dict(verdicts)}; blamed: {dict(blamed)}")
     print(f"the same against a figure just too high for them: blamed {dict(blamed_if_lower)}")
     assert not blamed
+    assert not blamed_if_lower
 
 
 def against(tried: Attempt, value: float) -> Attempt:

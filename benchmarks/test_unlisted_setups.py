@@ -2,7 +2,7 @@
 
     python -m pytest benchmarks/test_unlisted_setups.py --benchmark-enable -s
 
-prints the tables of docs/design/benchmarks.md.
+prints the tables of benchmarks/README.md.
 """
 
 from __future__ import annotations

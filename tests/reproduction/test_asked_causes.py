@@ -180,6 +180,41 @@ def test_points_close_what_reaches_the_figure(gain: float, closes: bool) -> None
     assert replace(tried, judgement=judged).closes(gain) is closes
 
 
+@pytest.mark.parametrize(
+    ("gain", "agrees"), [(1.9, False), (2.0, True), (6.0, True), (6.1, False), (9.0, False)]
+)
+def test_points_agree_where_they_do_not_exceed_the_figure(gain: float, agrees: bool) -> None:
+    """The difference is -3, and its interval reaches from -6 to -2: by three points at most."""
+    tried = evidence(by_hand("0001111111"))
+    judged = replace(tried.judgement, difference=-3.0, difference_interval=Interval(-6.0, -2.0))
+    assert replace(tried, judgement=judged).agrees(gain) is agrees
+
+
+@pytest.mark.parametrize(
+    ("value", "of_rest", "said"),
+    [
+        (72.0, True, "part"),
+        (95.0, True, "sure"),
+        (97.0, True, "perhaps"),
+        (97.0, False, "sure"),
+    ],
+)
+def test_others_that_exceed_the_figure_prove_nothing(
+    value: float, of_rest: bool, said: str
+) -> None:
+    tried = evidence(by_hand("0001111111"))
+    judged = replace(
+        tried.judgement,
+        measured=70.0,
+        difference=-20.0,
+        difference_interval=Interval(-26.0, -15.0),
+    )
+    cause = replace(tried, judgement=judged).cause("format", "", value, "", of_rest=of_rest)
+    words = "sure" if cause.sure else "part" if cause.part else "perhaps"
+    assert words == said
+    assert cause.explains == value
+
+
 # --- bounds and decoding --------------------------------------------------------------------------
 
 

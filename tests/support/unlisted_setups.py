@@ -544,6 +544,13 @@ WRONG: Mapping[str, Wrong] = {
     "half early by a row": Wrong(
         of_share(0.5, _answer_to(lambda asked: asked.row + 1)), ("other requests",), "the row after"
     ),
+    "every second row late, within pictures": Wrong(
+        lambda asked, box, rng: (_answer_to(lambda each: each.row - 1) if asked.row % 2 else right)(
+            asked, box, rng
+        ),
+        ("other requests",),
+        "the row before",
+    ),
     "half of the servers mirror": Wrong(
         of_share(0.5, moved(lambda asked, box: _mirrored(box))), COORDINATES, "mirrored"
     ),

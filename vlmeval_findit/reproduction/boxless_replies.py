@@ -98,7 +98,8 @@ def check_boxless(evidence: Evidence, silent: Sequence[ScoredReply]) -> Cause | 
         return evidence.cause("format", finding, value, advice)
     if not commonest.is_stated and not pictures_are_counted(evidence):
         advice += " Perhaps no picture is shown: python run_findit.py coords --model NAME tells"
-    return evidence.cause("format", finding, value, advice, may_be=not commonest.is_stated)
+    is_guess = not commonest.is_stated
+    return evidence.cause("format", finding, value, advice, may_be=is_guess, of_rest=True)
 
 
 def _sorted(silent: Sequence[ScoredReply]) -> dict[_Kind, list[ScoredReply]]:

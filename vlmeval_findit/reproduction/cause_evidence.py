@@ -23,6 +23,7 @@ from ..coords import (
 )
 from ..data import PublishedFigure
 from ..models import ModelRow, find_model
+from ..statistics import Interval
 from .figure_metric import ReadReplies, figure_value, read_in, read_predictions, row_shares
 from .reproduction_records import Attempt, Cause, ConditionAgreement, ConditionSet, FigureJudgement
 
@@ -70,6 +71,7 @@ class Evidence:
         *,
         stated: bool = False,
         may_be: bool = False,
+        of_rest: bool = False,
     ) -> Cause:
         """Make a cause, as sure as its value is.
 
@@ -81,9 +83,13 @@ class Evidence:
             stated: replies or the server state the fault outright. It is then sure, unless the
                 value without it is no nearer.
             may_be: the value is the best that can be hoped for, and proves nothing.
+            of_rest: the value is that of the other replies. One that is clearly higher than the
+                figure is no proof: misses were left out, and the published model had some, too.
         """
         gains = self.gain(value) >= _LEAST_GAIN
-        agrees = self.closes(self.gain(value)) and gains and not may_be
+        reaches = self.closes(self.gain(value))
+        is_too_high = of_rest and reaches and not self.agrees(self.gain(value))
+        agrees = reaches and gains and not may_be and not is_too_high
         is_stated = stated and (value is None or self.matters(value))
         return Cause(
             name=name,
@@ -91,14 +97,25 @@ class Evidence:
             explains=value if gains else None,
             advice=advice,
             sure=agrees or is_stated,
-            part=gains and not agrees and not may_be,
+            part=gains and not reaches and not may_be,
         )
 
     def closes(self, gain: float) -> bool:
-        """Return whether so many points more would agree with the figure."""
+        """Return whether so many points more would agree with the figure, or exceed it."""
+        return self._difference.high + gain >= 0
+
+    def agrees(self, gain: float) -> bool:
+        """Return whether so many points more would agree with the figure, and not exceed it."""
+        # At the ends of the scale an interval has one side only.
+        difference = self.judgement.difference
+        reach = max(self._difference.high - difference, difference - self._difference.low)
+        return self.closes(gain) and difference + gain <= reach
+
+    @property
+    def _difference(self) -> Interval:
         interval = self.judgement.difference_interval
         assert interval is not None, "what is lower has an interval"
-        return interval.high + gain >= 0
+        return interval
 
     def condition(self, name: str) -> ConditionSet | None:
         """Return a condition of the setup; None if the figure has none of the name."""

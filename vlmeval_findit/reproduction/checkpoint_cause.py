@@ -35,7 +35,7 @@ def check_checkpoint(evidence: Evidence) -> CauseLook:
     if loss is not None:
         words, value = loss
         finding = f"{finding}. {words}" if finding else words
-        cause = evidence.cause(CHECKPOINT, finding, value, _ASK_ONE)
+        cause = evidence.cause(CHECKPOINT, finding, value, _ASK_ONE, of_rest=True)
         return CauseLook(CHECKPOINT, others or "several answer", cause)
     if others is not None:
         return _possible_cause(others, finding, _ASK_ONE)

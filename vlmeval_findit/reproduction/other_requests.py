@@ -23,12 +23,13 @@ OTHERS = "other requests"
 
 _FEWEST = 10  # Replies that are such
 _OFTEN = 0.1  # Share of the replies that are one box
-_APART = 0.5  # IoU below which objects of a picture are different
 _EQUAL = 0.5  # Share of pairs about different objects of a picture that are equal
 _MOST_AWAY = 8  # Rows by which answers may be late, or early
 _SHIFTED = 1.3  # Times as many answers fit as of any other row, their own included
 _FITS_WELL = 0.75  # IoU with an object that is hardly chance
 _MOSTLY = 0.5  # Share of misses that fit the row so many before, where it is of another picture
+_SAME = 0.5  # IoU of boxes about one object
+_NEARLY_ALL = 0.85  # Share of misses about neighbours that mean the row before
 _EXCESS = 6.0  # Standard errors over what is expected by chance
 
 
@@ -127,7 +128,7 @@ def _equal_in_picture(evidence: Evidence, rows: _Rows) -> Cause | None:
     for picture in np.unique(rows.pictures).tolist():
         here = np.flatnonzero(rows.pictures == picture)
         left, right = np.triu_indices(len(here), 1)
-        apart = iou(rows.truths[here[left]], rows.truths[here[right]]) < _APART
+        apart = iou(rows.truths[here[left]], rows.truths[here[right]]) < _SAME
         for i, j in zip(here[left[apart]].tolist(), here[right[apart]].tolist(), strict=True):
             pairs += 1
             if texts[i] == texts[j]:
@@ -170,7 +171,9 @@ def _of_row_before(evidence: Evidence, rows: _Rows) -> Cause | None:
     return _late_cause(evidence, count, shift, 100 * hits[shift])
 
 
-def _late_cause(evidence: Evidence, count: int, shift: int, value: float | None) -> Cause:
+def _late_cause(
+    evidence: Evidence, count: int, shift: int, value: float | None, is_stated: bool = True
+) -> Cause:
     which = "before" if shift > 0 else "after"
     away = "" if abs(shift) == 1 else f" by {abs(shift)}"
     return evidence.cause(
@@ -180,7 +183,8 @@ def _late_cause(evidence: Evidence, count: int, shift: int, value: float | None)
         value,
         "The server or a gateway mixes up answers: ask one call at a time (--concurrency 1), "
         "without a gateway, with another --work-dir",
-        stated=True,
+        stated=is_stated,
+        may_be=not is_stated,
     )
 
 
@@ -251,6 +255,7 @@ def _of_another_picture(evidence: Evidence, rows: _Rows) -> Cause | None:
         "A cache, the server or a gateway mixes up answers: ask one call at a time "
         "(--concurrency 1), without caches and gateways, with another --work-dir",
         stated=is_near,
+        of_rest=True,
     )
 
 
@@ -277,4 +282,68 @@ def _fit_near_rows(
     return found >= _FEWEST and found > expected + _EXCESS * np.sqrt(max(expected, 1.0))
 
 
-_LOOKS = (_one_box, _equal_in_picture, _of_row_before, _some_of_row_before, _of_another_picture)
+def _of_row_before_in_picture(evidence: Evidence, rows: _Rows) -> Cause | None:
+    """Look whether misses fit the row so many before, of all other objects of their picture.
+
+    A model that means a neighbour means any of them. Where it prefers one, as the largest, that
+    may be the row before by the order of the table: so it is no proof.
+    """
+    missed = np.flatnonzero(rows.fits(0) < 0.5)
+    late = {
+        shift: _mean_row_before(rows, missed, shift)
+        for shift in range(-_MOST_AWAY, _MOST_AWAY + 1)
+        if shift
+    }
+    shift = max(late, key=lambda each: (len(late[each]), -abs(each)))
+    if not late[shift]:
+        return None
+    left_out = {id(rows.scored[at]) for at in late[shift]}
+    value = evidence.without(lambda one: id(one) in left_out)
+    if not evidence.matters(value):
+        return None
+    return _late_cause(evidence, len(left_out), shift, value, is_stated=False)
+
+
+def _mean_row_before(rows: _Rows, missed: NDArray[np.intp], shift: int) -> Sequence[int]:
+    """Return the misses that mean the row so many before in their picture; [] if by chance.
+
+    Only misses count that mean one of at least two other objects.
+    """
+    late = []
+    chances = []
+    for at in missed.tolist():
+        before = at - shift
+        if not 0 <= before < len(rows.scored) or rows.pictures[before] != rows.pictures[at]:
+            continue
+        others = _other_objects(rows, at)
+        fits = iou(np.repeat(rows.boxes[[at]], len(others), axis=0), others)
+        is_before = iou(np.repeat(rows.truths[[before]], len(others), axis=0), others) >= _SAME
+        if len(others) < 2 or not is_before.any() or fits.max() < _SAME:
+            continue
+        chances.append(1 / len(others))
+        if is_before[fits.argmax()]:
+            late.append(at)
+    by_chance = np.array(chances)
+    spread = np.sqrt(max(float((by_chance * (1 - by_chance)).sum()), 1.0))
+    is_excess = len(late) > by_chance.sum() + _EXCESS * spread
+    return late if is_excess and len(late) >= _NEARLY_ALL * len(chances) else []
+
+
+def _other_objects(rows: _Rows, at: int) -> Floats:
+    """Return (n, 4) the other objects of the picture of a row, each once."""
+    found = [rows.truths[at]]
+    for truth in rows.truths[rows.pictures == rows.pictures[at]]:
+        overlaps = iou(np.repeat(truth[None], len(found), axis=0), np.stack(found))
+        if overlaps.max() < _SAME:
+            found.append(truth)
+    return np.array(found[1:]).reshape(-1, 4)
+
+
+_LOOKS = (
+    _one_box,
+    _equal_in_picture,
+    _of_row_before,
+    _some_of_row_before,
+    _of_another_picture,
+    _of_row_before_in_picture,
+)

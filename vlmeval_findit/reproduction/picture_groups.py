@@ -6,6 +6,7 @@ It is no cause, but says where to look for one: a resize, a turn, or a limit of 
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import PurePath
 
 from ..benchmarks.findit import ScoredReply
 from ..boxes import Size
@@ -31,7 +32,8 @@ def _shape(scored: ScoredReply) -> str:
 
 
 def _file_type(scored: ScoredReply) -> str:
-    return f"{scored.query.images[0].rpartition('.')[2].upper()} files"
+    suffix = PurePath(scored.query.images[0]).suffix
+    return f"{suffix[1:].upper()} files" if suffix else ""
 
 
 def _size(scored: ScoredReply) -> str:

@@ -19,9 +19,9 @@ from .reproduction_records import Cause, CauseLook
 
 # --- groups of replies ----------------------------------------------------------------------------
 
-_FEWEST = 10  # Replies of a group
+_FEWEST = 5  # Pictures of a group
 _LOW = 0.8  # Of the published value
-_APART = 4.0  # Standard errors between two groups; some 30 groups are compared
+_APART = 4.0  # Standard errors between a group and the others; some 30 groups are compared
 
 
 class GroupLoss(NamedTuple):
@@ -50,34 +50,68 @@ def find_group_loss(
     Args:
         evidence: the attempt.
         name_of: names the group of a reply; "" is of none.
-        below: groups with less than this share of the published value are low; together they
-            must be below the others by four standard errors.
+        below: groups with less than this share of the published value are low; each must be
+            below the others by four standard errors over its pictures. Low ones that are small
+            prove nothing, however many there are: they were chosen for being low.
     """
-    rows: dict[str, list[float]] = {}
-    answered = [scored for scored in evidence.scored if not scored.reply.failed]
-    share_of = dict(zip(map(id, evidence.scored), evidence.shares, strict=True))
-    for scored in answered:
-        rows.setdefault(name_of(scored), []).append(share_of[id(scored)])
-    rows.pop("", None)
-    if len(rows) < 2:
-        return None
+    groups: dict[str, _Group] = {}
+    for scored, share in zip(evidence.scored, evidence.shares, strict=True):
+        name = name_of(scored)
+        if name and not scored.reply.failed:
+            groups.setdefault(name, _Group()).add(scored.query.cluster, share)
     least = below * evidence.judgement.published / 100
-    low = tuple(name for name, shares in rows.items() if np.mean(shares) < least)
-    if not low or len(low) == len(rows):
+    as_published = _joined([each for each in groups.values() if each.mean >= least])
+    low = tuple(
+        name
+        for name, group in groups.items()
+        if group.mean < least and _is_below(group.of_pictures, as_published.of_pictures)
+    )
+    if not low:
         return None
-    left = [share for name in low for share in rows[name]]
-    others = [share for name, shares in rows.items() if name not in low for share in shares]
     value = evidence.without(lambda scored: name_of(scored) in low)
-    is_enough = len(left) >= _FEWEST and len(others) >= _FEWEST
-    if not is_enough or value is None or not _is_below(left, others):
+    if value is None or not evidence.agrees(evidence.gain(value)):
         return None
-    if not evidence.closes(evidence.gain(value)):
-        return None
-    share = 100 * float(np.mean(left))
-    return GroupLoss(low, len(left), share, 100 * float(np.mean(others)), value)
+    left = _joined([groups[name] for name in low])
+    others = _joined([group for name, group in groups.items() if name not in low])
+    return GroupLoss(low, left.rows, 100 * left.mean, 100 * others.mean, value)
+
+
+class _Group:
+    """The metric of the replies of a group, by picture."""
+
+    def __init__(self) -> None:
+        self.shares: dict[str, list[float]] = {}
+
+    def add(self, picture: str, *shares: float) -> None:
+        self.shares.setdefault(picture, []).extend(shares)
+
+    @property
+    def rows(self) -> int:
+        return sum(map(len, self.shares.values()))
+
+    @property
+    def mean(self) -> float:
+        """The mean over all replies."""
+        return sum(map(sum, self.shares.values())) / self.rows
+
+    @property
+    def of_pictures(self) -> Sequence[float]:
+        """The mean of each picture."""
+        return [float(np.mean(shares)) for shares in self.shares.values()]
+
+
+def _joined(groups: Sequence[_Group]) -> _Group:
+    joined = _Group()
+    for group in groups:
+        for picture, shares in group.shares.items():
+            joined.add(picture, *shares)
+    return joined
 
 
 def _is_below(left: Sequence[float], right: Sequence[float]) -> bool:
+    """Return whether the mean of some pictures is surely below that of others."""
+    if min(len(left), len(right)) < _FEWEST:
+        return False
     spread = sqrt(max(float(np.var([*left, *right])), 1e-6))
     error = spread * sqrt(1 / len(left) + 1 / len(right))
     return float(np.mean(right) - np.mean(left)) >= _APART * error
