@@ -309,6 +309,8 @@ IN_GRID = {**SCORED, "replies": [BOX.replace("10, 10, 50, 40", "100, 200, 500, 8
 IN_GRID |= {"space": "grid1000"}
 FIVE = {**SCORED, "replies": [BOX, "[]"] * 5, "truths": [[[10, 10, 50, 40]]] * 10}
 THOUGHT = f"<plan>[] or not</plan>{BOX}"
+IN_THOUGHT = BOX  # Cut in a thought, if its prompt opened one
+ANSWER = f"<answer>{BOX}</answer>"
 PROMPT = {"label": "dog", "format": "xyxy_json", "images": "park.jpg"}
 PHRASE = {**PROMPT, "family": "refexp_all"}
 DRAWN = {"image": IMAGE, "truth": [[5, 5, 60, 30]], "answer": [[9, 9, 20, 20]]}
@@ -340,28 +342,34 @@ ARGUMENTS: Mapping[str, Mapping[str, tuple[Mapping[str, Any], Any]]] = {
         "frames": (READ, 2),
         "multilabel": (READ, True),
         "thought_marks": ({**READ, "text": THOUGHT}, "<plan> </plan>"),
+        "thought_opened": ({**READ, "text": IN_THOUGHT}, True),
+        "answer_marks": ({**READ, "text": ANSWER}, "<answer> </answer>"),
     },
     "score": {
         "replies": (SCORED, ["[]", "[]"]),
         "truths": (SCORED, [[], []]),
         "format": (SCORED, "cxcywh_json"),
-        "sizes": (IN_GRID, (20, 20)),
+        "sizes": (IN_GRID, (200, 50)),
         "space": (SCORED, "grid1000"),
         "frames": (SCORED, 2),
         "multilabel": (UNLABELLED, True),
         "images": (FIVE, [f"{at // 2}.png" for at in range(10)]),
         "thought_marks": ({**SCORED, "replies": [THOUGHT, "[]"]}, "<plan> </plan>"),
+        "thought_opened": ({**SCORED, "replies": [IN_THOUGHT, "[]"]}, True),
+        "answer_marks": ({**SCORED, "replies": [ANSWER, "[]"]}, "<answer> </answer>"),
     },
     "reward": {
         "replies": (SCORED, ["[]", "[]"]),
         "truths": (SCORED, [[], []]),
         "format": (SCORED, "cxcywh_json"),
-        "sizes": (IN_GRID, (20, 20)),
+        "sizes": (IN_GRID, (200, 50)),
         "space": (SCORED, "grid1000"),
         "frames": ({**SCORED, "by": "adherence"}, 2),
         "multilabel": ({**UNLABELLED, "by": "adherence"}, True),
         "by": ({**SCORED, "truths": [[[10, 10, 50, 30]], []]}, "iou"),
         "thought_marks": ({**SCORED, "replies": [THOUGHT, "[]"]}, "<plan> </plan>"),
+        "thought_opened": ({**SCORED, "replies": [IN_THOUGHT, "[]"]}, True),
+        "answer_marks": ({**SCORED, "replies": [ANSWER, "[]"]}, "<answer> </answer>"),
     },
     "prompt": {
         "label": (PROMPT, "cat"),
@@ -390,6 +398,7 @@ _FIRST = "test_dataframes.py::test_paths_say_which_runs"
 _TWO = "test_dataframes.py::test_two_runs_are_compared"
 _TRAINING = "test_trainers.py::test_a_failed_evaluation_does_not_end_the_training"
 _COLUMNS = "test_trainers.py::test_fixed_columns_and_other_rewards"
+_END_MARKS = "test_rewards_of_trainers.py::test_ends_are_named_or_those_of_a_tokenizer"
 
 # Name of the door -> its other arguments, and the test of tests/api that sees an effect of each
 OTHER_ARGUMENTS: Mapping[str, Mapping[str, str]] = {
@@ -412,6 +421,7 @@ OTHER_ARGUMENTS: Mapping[str, Mapping[str, str]] = {
         "trainer": "test_trainers.py::test_verl_passes_one_reply_or_a_batch",
         "by": _COLUMNS,
         "fixed": _COLUMNS,
+        "end_marks": _END_MARKS,
     },
     "checkpoint_callback": dict.fromkeys(("data", "name", "like", "work_dir", "flags"), _TRAINING),
 }
