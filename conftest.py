@@ -47,6 +47,40 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+_ALL_SLOW = re.compile(r"^pytestmark = .*\bpytest\.mark\.slow\b", re.MULTILINE)
+_IMPORTS_MUCH = re.compile(
+    r"\brequire_host\b|\bmark\.(host|early)\b|importorskip\(\"(torch|transformers)\b"
+)
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Leave out files whose every test is slow: half of them import torch to be deselected.
+
+    A file that is named on the command line is read.
+    """
+    if config.option.markexpr != "not slow" or collection_path.suffix != ".py":
+        return None
+    named = {(config.invocation_params.dir / each.split("::")[0]).resolve() for each in config.args}
+    if collection_path.resolve() in named:
+        return None
+    return bool(_ALL_SLOW.search(collection_path.read_text(encoding="utf-8"))) or None
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Begin with the files that import VLMEvalKit or torch: the first worker has them all.
+
+    ``--dist worksteal`` gives each worker a part of the list and takes from the ends of parts.
+    Each worker that imported both would pay twenty seconds.
+    """
+    if not config.pluginmanager.hasplugin("randomly"):
+        much = {path: _imports_much(path) for path in {item.path for item in items}}
+        items.sort(key=lambda item: not much[item.path])
+
+
+def _imports_much(path: Path) -> bool:
+    return bool(_IMPORTS_MUCH.search(path.read_text(encoding="utf-8")))
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Generator[None, object, object]:
     """Modules and tests live as long as the session: nobody looks for garbage among them.

@@ -26,6 +26,8 @@ from vlmeval_findit.cli import COMMANDS, Commands, DeclaredOption, main
 from vlmeval_findit.core import plugin_rows
 from vlmeval_findit.data.fetch import download
 
+pytestmark = pytest.mark.early  # A line shows what the processor of a model here makes of images
+
 GOOD = "outputs/Good_FindIt_Pascal_xyxy_json_bbox_2d.json"
 POOR = "outputs/Poor_FindIt_Pascal_xyxy_json_bbox_2d.json"
 IMPORT = "--image-root data/images --name Mine"

@@ -6,23 +6,29 @@ import json
 import os
 import pickle
 from collections import OrderedDict
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from adapters import write_adapter
+from late import Late
 
-torch = pytest.importorskip("torch")
-from adapters import write_adapter  # noqa: E402
+from vlmeval_findit.models import read_torch_file, refuse_missing, tensors_in
 
-from vlmeval_findit.models import read_torch_file, refuse_missing, tensors_in  # noqa: E402
-
+torch = Late("torch")
 BLOCK = "model.layers.0.q_proj.weight"
 each_form = pytest.mark.parametrize("is_zip", [True, False], ids=["zip", "before 1.6"])
 
 
-def tensors(dtype: Any = torch.float32, prefix: str = "") -> dict[str, Any]:
+@pytest.fixture(scope="module", autouse=True)
+def _needed() -> None:
+    pytest.importorskip("torch")
+
+
+def tensors(dtype: str = "float32", prefix: str = "") -> dict[str, Any]:
     names = (BLOCK, "model.layers.1.q_proj.weight", "lm_head.weight")
-    return {f"{prefix}{name}": torch.zeros(2, 3, dtype=dtype) for name in names}
+    return {f"{prefix}{name}": torch.zeros(2, 3, dtype=getattr(torch, dtype)) for name in names}
 
 
 @pytest.fixture
@@ -64,21 +70,28 @@ each_checkpoint = pytest.mark.parametrize("form", ["single", "shards", "adapter"
 @pytest.mark.parametrize(
     ("keys", "beside"),
     [
-        (("state_dict",), {"epoch": 3, "hyper_parameters": {"lr": 0.1}}),
-        (("model",), {"optimizer": {"state": {0: {"exp_avg": torch.zeros(2)}}, "groups": [{}]}}),
-        (("module",), {"step": torch.tensor(7), "args": object}),
-        (("model_state_dict",), {"rng": (torch.zeros(4, dtype=torch.uint8), Path("x"))}),
-        (("state", "net"), {}),
-        (("what", "ever", "holds it"), {"loss": [0.5]}),
+        (("state_dict",), lambda: {"epoch": 3, "hyper_parameters": {"lr": 0.1}}),
+        (
+            ("model",),
+            lambda: {"optimizer": {"state": {0: {"exp_avg": torch.zeros(2)}}, "groups": [{}]}},
+        ),
+        (("module",), lambda: {"step": torch.tensor(7), "args": object}),
+        (
+            ("model_state_dict",),
+            lambda: {"rng": (torch.zeros(4, dtype=torch.uint8), Path("x"))},
+        ),
+        (("state", "net"), dict),
+        (("what", "ever", "holds it"), lambda: {"loss": [0.5]}),
     ],
 )
 def test_weights_within_a_trainers_state_are_named(
-    keys: tuple[str, ...], beside: Any, form: str, is_zip: bool, folder: Path
+    keys: tuple[str, ...], beside: Callable[[], Any], form: str, is_zip: bool, folder: Path
 ) -> None:
     values: Any = OrderedDict(tensors())
+    others = beside()
     for key in reversed(keys):
         values = {key: values}
-    checkpoint = in_form(folder, form, {**beside, **values}, is_zip)
+    checkpoint = in_form(folder, form, {**others, **values}, is_zip)
     inside = "".join(f"['{key}']" for key in keys)
     with pytest.raises(ValueError, match="its weights are in ") as refused:
         refuse_missing(str(checkpoint))
@@ -86,7 +99,7 @@ def test_weights_within_a_trainers_state_are_named(
     assert inside in typed
     command = typed.partition('python -c "')[2].removesuffix('"')
     assert where in command
-    if object not in beside.values() and "rng" not in beside:  # Torch refuses to load objects
+    if object not in others.values() and "rng" not in others:  # Torch refuses to load objects
         exec(command)
         refuse_missing(str(checkpoint))
 
@@ -116,9 +129,9 @@ def test_wrappers_are_told_by_torchs_files_too(
 
 @each_form
 @each_checkpoint
-@pytest.mark.parametrize("dtype", [torch.int8, torch.uint8, torch.int32, torch.int64, torch.uint32])
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int32", "int64", "uint32"])
 def test_integers_in_torchs_files_need_their_settings(
-    dtype: Any, form: str, is_zip: bool, folder: Path
+    dtype: str, form: str, is_zip: bool, folder: Path
 ) -> None:
     checkpoint = in_form(folder, form, tensors(dtype), is_zip)
     with pytest.raises(ValueError, match=r"\.bin: 3 weights of integers .*: [IU]\d+"):
@@ -133,19 +146,21 @@ def test_integers_in_torchs_files_need_their_settings(
 @pytest.mark.parametrize(
     "values",
     [
-        OrderedDict(tensors()),
-        {name: torch.nn.Parameter(each) for name, each in tensors().items()},
-        tensors(torch.bfloat16),
-        tensors(torch.float8_e4m3fn),
-        {"a.position_ids": torch.arange(3), "attn.bias": torch.ones(2, dtype=torch.bool)},
-        torch.nn.Linear(2, 3).state_dict(),
-        {"weight": torch.eye(3).to_sparse()},
-        {},
+        lambda: OrderedDict(tensors()),
+        lambda: {name: torch.nn.Parameter(each) for name, each in tensors().items()},
+        lambda: tensors("bfloat16"),
+        lambda: tensors("float8_e4m3fn"),
+        lambda: {"a.position_ids": torch.arange(3), "attn.bias": torch.ones(2, dtype=torch.bool)},
+        lambda: torch.nn.Linear(2, 3).state_dict(),
+        lambda: {"weight": torch.eye(3).to_sparse()},
+        dict,
     ],
     ids=range(8),
 )
-def test_other_tensors_pass(values: Any, form: str, is_zip: bool, folder: Path) -> None:
-    refuse_missing(str(in_form(folder, form, values, is_zip)))
+def test_other_tensors_pass(
+    values: Callable[[], Any], form: str, is_zip: bool, folder: Path
+) -> None:
+    refuse_missing(str(in_form(folder, form, values(), is_zip)))
 
 
 @each_form

@@ -3,53 +3,71 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
+from grids import grid
+from late import Late
+from small_recipes import NANO, small_recipe
 
-torch = pytest.importorskip("torch")
-pytest.importorskip("transformers")
+from training import questions as asking
+from training import samples
+from training.mark_samples import mark_sample
+from training.pairs import pair_sample
+from training.recipe import RECIPES
+from training.samples import UNIT_ROWS, Sample, Shares, Units
+from training.scenes import SPLITS, clip, scene
+from vlmeval_findit.benchmarks.findit import parse
+from vlmeval_findit.boxes import reader
+from vlmeval_findit.data import Stream, rng_of
+from vlmeval_findit.models import Bounds, ImageSet, MessageEncoder
+from vlmeval_findit.protocol import Message, PartKind, image, text
+from vlmeval_findit.storage import png
 
-from grids import grid  # noqa: E402
-from small_recipes import NANO, small_recipe  # noqa: E402
+if TYPE_CHECKING:
+    from training.nano.batches import RowLimit
+    from training.nano.learner import NanoLearner, NanoRecipe
 
-from training import questions as asking  # noqa: E402
-from training import samples  # noqa: E402
-from training.mark_samples import mark_sample  # noqa: E402
-from training.nano import architecture  # noqa: E402
-from training.nano.architecture import TOKEN_SIDE  # noqa: E402
-from training.nano.batches import IGNORED, MARK_COLOURS, MARK_SHAPES, RowLimit  # noqa: E402
-from training.nano.learner import NanoLearner, read_nano_recipe, samples_of  # noqa: E402
-from training.pairs import pair_sample  # noqa: E402
-from training.recipe import RECIPES  # noqa: E402
-from training.samples import UNIT_ROWS, Sample, Shares, Units  # noqa: E402
-from training.scenes import SPLITS, clip, scene  # noqa: E402
-from vlmeval_findit.benchmarks.findit import parse  # noqa: E402
-from vlmeval_findit.boxes import reader  # noqa: E402
-from vlmeval_findit.data import Stream, rng_of  # noqa: E402
-from vlmeval_findit.models import (  # noqa: E402
-    Bounds,
-    ImageSet,
-    MessageEncoder,
-)
-from vlmeval_findit.protocol import Message, PartKind, image, text  # noqa: E402
-from vlmeval_findit.storage import png  # noqa: E402
+torch = Late("torch")
+architecture = Late("training.nano.architecture")
+batches = Late("training.nano.batches")
+learner = Late("training.nano.learner")
 
-RECIPE = read_nano_recipe(RECIPES / f"{NANO}.yaml")
-ROOMY = RowLimit(20, 2000)
-EVEN = Shares(
-    units=Units.THOUSANDTHS,
-    representation=dict.fromkeys(RECIPE.shares.representation, 1),
-    output={"text": 1, "json": 2},
-    key=dict.fromkeys(RECIPE.shares.key, 1),
-    structure=dict.fromkeys(RECIPE.shares.structure, 1),
-    task={"detection": 1, "multilabel": 1, "refexp": 1, "described": 1},
-)
+
+@pytest.fixture(scope="module", autouse=True)
+def _needed() -> None:
+    pytest.importorskip("torch")
+    pytest.importorskip("transformers")
+
+
+@pytest.fixture(scope="module")
+def recipe() -> NanoRecipe:
+    return learner.read_nano_recipe(RECIPES / f"{NANO}.yaml")
+
+
+@pytest.fixture(scope="module")
+def even(recipe: NanoRecipe) -> Shares:
+    """Return shares in which each format is as frequent as any other."""
+    return Shares(
+        units=Units.THOUSANDTHS,
+        representation=dict.fromkeys(recipe.shares.representation, 1),
+        output={"text": 1, "json": 2},
+        key=dict.fromkeys(recipe.shares.key, 1),
+        structure=dict.fromkeys(recipe.shares.structure, 1),
+        task={"detection": 1, "multilabel": 1, "refexp": 1, "described": 1},
+    )
+
+
+@pytest.fixture(scope="module")
+def roomy() -> RowLimit:
+    return batches.RowLimit(20, 2000)
 
 
 @pytest.fixture(scope="module")
 def untrained(tmp_path_factory: pytest.TempPathFactory) -> NanoLearner:
-    return NanoLearner(read_nano_recipe(small_recipe(NANO, tmp_path_factory.mktemp("recipe"))))
+    path = small_recipe(NANO, tmp_path_factory.mktemp("recipe"))
+    return learner.NanoLearner(learner.read_nano_recipe(path))
 
 
 # --- samples --------------------------------------------------------------------------------------
@@ -102,16 +120,16 @@ def test_a_clip_s_reply_says_the_frame_of_every_box() -> None:
     assert [image for image, _ in turn.objects] == list(reading.frames)
 
 
-def test_formats_are_drawn_by_their_shares() -> None:
+def test_formats_are_drawn_by_their_shares(recipe: NanoRecipe) -> None:
     rng = rng_of(Stream.BATCH, 0)
-    drawn = [samples.draw_variant(rng, RECIPE.shares, "Scenes").name for _ in range(2000)]
+    drawn = [samples.draw_variant(rng, recipe.shares, "Scenes").name for _ in range(2000)]
     assert 0.35 < drawn.count("FindIt_Scenes_xyxy_json_bbox_2d") / len(drawn) < 0.5
     assert len({*drawn}) > 30
     seeds = [samples.train_seed(1, step, row) for step in range(200) for row in range(4)]
     assert all(seed in SPLITS["train"] for seed in seeds)
     assert len({*seeds}) == len(seeds)
-    whole, _ = samples_of(RECIPE, 300)
-    parts = [samples_of(RECIPE, 300, rank, 2)[0] for rank in range(2)]
+    whole, _ = learner.samples_of(recipe, 300)
+    parts = [learner.samples_of(recipe, 300, rank, 2)[0] for rank in range(2)]
     shared = [sample for pair in zip(*parts, strict=True) for sample in pair]
     assert [item.turns for item in whole] == [item.turns for item in shared], "of two processes"
 
@@ -132,19 +150,19 @@ def message_of(sample: Sample, request: str, folder: Path) -> Message:
 
 
 SAMPLES = {
-    "scene": lambda: samples.scene_sample(2**21, 4, EVEN, (3, 5), (192, 144)),
-    "instance": lambda: samples.instance_sample(2**21, 3, EVEN, (3, 5), (144, 192)),
-    "clip": lambda: samples.clip_sample(2**21, 2, EVEN, 3, (1, 3), (168, 168)),
+    "scene": lambda even: samples.scene_sample(2**21, 4, even, (3, 5), (192, 144)),
+    "instance": lambda even: samples.instance_sample(2**21, 3, even, (3, 5), (144, 192)),
+    "clip": lambda even: samples.clip_sample(2**21, 2, even, 3, (1, 3), (168, 168)),
 }
 
 
 @pytest.mark.parametrize("kind", SAMPLES)
 def test_turns_sharing_images_are_taught_independently(
-    kind: str, untrained: NanoLearner, tmp_path: Path
+    kind: str, untrained: NanoLearner, even: Shares, roomy: RowLimit, tmp_path: Path
 ) -> None:
     """The tokens and the scores of a packed row are those of the package's encoder."""
-    sample = SAMPLES[kind]()
-    batch = untrained.writer.batch([sample], ROOMY)
+    sample = SAMPLES[kind](even)
+    batch = untrained.writer.batch([sample], roomy)
     model = untrained.model.eval()
     shapes = (untrained.recipe.text, untrained.recipe.vision)
     plain = architecture.build_model(untrained.processor.tokenizer, *shapes).eval()
@@ -162,7 +180,7 @@ def test_turns_sharing_images_are_taught_independently(
     family = UNIT_ROWS[Units.THOUSANDTHS].local
     assert family is not None
     encoder = MessageEncoder(untrained.processor, family)
-    learnt = [i for i in range(batch.ids.shape[1]) if batch.targets[0, i] != IGNORED]
+    learnt = [i for i in range(batch.ids.shape[1]) if batch.targets[0, i] != batches.IGNORED]
     at = 0
     # A row has its turns in the order of their lengths.
     for turn in sorted(sample.turns, key=lambda turn: -len(untrained.writer._tokens(turn).ids)):
@@ -185,11 +203,11 @@ def test_turns_sharing_images_are_taught_independently(
     assert at == len(learnt)
 
 
-def test_training_tokens_name_their_object_and_place(untrained: NanoLearner) -> None:
-    sample = samples.scene_sample(2**21, 40, EVEN, (3, 5), (192, 144))
-    batch = untrained.writer.batch([sample], RowLimit(40, 2000))
+def test_training_tokens_name_their_object_and_place(untrained: NanoLearner, even: Shares) -> None:
+    sample = samples.scene_sample(2**21, 40, even, (3, 5), (192, 144))
+    batch = untrained.writer.batch([sample], batches.RowLimit(40, 2000))
     # Turns that do not fit are left out.
-    short = untrained.writer.batch([sample], RowLimit(1, 2000))
+    short = untrained.writer.batch([sample], batches.RowLimit(1, 2000))
     assert short.ids.shape[1] < batch.ids.shape[1]
     assert torch.allclose(batch.pointer_maps.sum(-1), torch.ones(len(batch.pointer_maps)))
     # Four corners say two sides again, which are copied from the reply and not looked for.
@@ -197,8 +215,8 @@ def test_training_tokens_name_their_object_and_place(untrained: NanoLearner) -> 
     assert len(batch.pointers) == coordinates
 
     ends = {tuple(item) for item in batch.phrases.tolist()}
-    first = batch.targets[0] != IGNORED
-    first[1:] &= batch.targets[0, :-1] == IGNORED
+    first = batch.targets[0] != batches.IGNORED
+    first[1:] &= batch.targets[0, :-1] == batches.IGNORED
     assert ends == {(0, place) for place in first.nonzero().flatten().tolist()}
     # Of turns that are about nothing nothing is meant.
     nothing = sum(not turn.objects for turn in sample.turns)
@@ -209,7 +227,7 @@ def test_training_tokens_name_their_object_and_place(untrained: NanoLearner) -> 
 
 
 def test_phrases_are_taught_their_marks(
-    untrained: NanoLearner,
+    untrained: NanoLearner, even: Shares, roomy: RowLimit
 ) -> None:
     sample = mark_sample(2**21, 6, (3, 5), (192, 144))
     for turn in sample.turns:
@@ -218,7 +236,7 @@ def test_phrases_are_taught_their_marks(
         for place, named in zip(tokens.phrases, turn.phrases, strict=True):
             reported = untrained.processor.tokenizer.decode(tokens.ids[: place + 1])
             assert reported == turn.request[: named.end]
-    batch = untrained.writer.batch([sample], ROOMY)
+    batch = untrained.writer.batch([sample], roomy)
     named = [item for turn in sample.turns for item in turn.phrases]
     placed = [item for item in named if item.objects is not None]
     assert len(batch.phrases) == len(sample.turns) + len(placed)
@@ -226,20 +244,24 @@ def test_phrases_are_taught_their_marks(
     assert batch.options_right.sum() == len(sample.turns)
 
     (mark, *_) = sample.marks
-    shapes, colours = batch.marks[0].split([len(MARK_SHAPES), len(MARK_COLOURS)], -1)
-    there = shapes.any(-1).reshape(144 // TOKEN_SIDE, 192 // TOKEN_SIDE)
+    counts = [len(batches.MARK_SHAPES), len(batches.MARK_COLOURS)]
+    shapes, colours = batch.marks[0].split(counts, -1)
+    side = architecture.TOKEN_SIDE
+    there = shapes.any(-1).reshape(144 // side, 192 // side)
     rows, columns = mark.cover.nonzero()
-    assert there[int(rows.mean()) // TOKEN_SIDE].any()
-    assert there.sum() <= len({*zip(rows // TOKEN_SIDE, columns // TOKEN_SIDE, strict=True)})
-    assert {MARK_SHAPES[i] for i in shapes.nonzero()[:, 1]} == {mark.shape}
+    assert there[int(rows.mean()) // side].any()
+    assert there.sum() <= len({*zip(rows // side, columns // side, strict=True)})
+    assert {batches.MARK_SHAPES[i] for i in shapes.nonzero()[:, 1]} == {mark.shape}
     drawn = {item.colour for item in sample.marks}
-    assert {MARK_COLOURS[i] for i in colours.nonzero()[:, 1]} == drawn
-    assert not untrained.writer.batch([SAMPLES["scene"]()], ROOMY).marks.any()
+    assert {batches.MARK_COLOURS[i] for i in colours.nonzero()[:, 1]} == drawn
+    assert not untrained.writer.batch([SAMPLES["scene"](even)], roomy).marks.any()
 
 
-def test_words_of_a_caption_look_at_what_they_describe(untrained: NanoLearner) -> None:
+def test_words_of_a_caption_look_at_what_they_describe(
+    untrained: NanoLearner, roomy: RowLimit
+) -> None:
     sample = pair_sample(2**21, (192, 144))
-    batch = untrained.writer.batch([sample], ROOMY)
+    batch = untrained.writer.batch([sample], roomy)
     (turn,) = sample.turns
     tokens = untrained.writer._tokens(turn)
     words = {"left": "", "right": ""}

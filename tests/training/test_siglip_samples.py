@@ -6,16 +6,22 @@ from collections import Counter
 
 import numpy as np
 import pytest
+from late import Late
 
-torch = pytest.importorskip("torch")
-pytest.importorskip("transformers")
+from training.pairs import ATTRIBUTES, CHANGES, scene_pair, values_of
+from training.scenes import SPLITS
+from training.siglip import samples
+from training.siglip.samples import BONDS, NOTHING, VALUES
+from vlmeval_findit.data import Rng
 
-from training.pairs import ATTRIBUTES, CHANGES, scene_pair, values_of  # noqa: E402
-from training.scenes import SPLITS  # noqa: E402
-from training.siglip import samples  # noqa: E402
-from training.siglip.model import both_right  # noqa: E402
-from training.siglip.samples import BONDS, NOTHING, VALUES  # noqa: E402
-from vlmeval_findit.data import Rng  # noqa: E402
+torch = Late("torch")
+model = Late("training.siglip.model")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _needed() -> None:
+    pytest.importorskip("torch")
+    pytest.importorskip("transformers")
 
 
 def test_samples_are_of_the_train_split_and_of_their_step() -> None:
@@ -74,5 +80,5 @@ def test_both_captions_must_be_as_near_to_their_own_image() -> None:
     x, y = [1.0, 0.0], [0.0, 1.0]
     images = torch.tensor([x, y] * 3)
     captions = torch.tensor([x, y, y, x, x, x]) * 5
-    assert both_right(images, captions).tolist() == [True, False, False]
-    assert both_right(images[:2] * 0 + 1, captions[:2]).tolist() == [True], "ties are right"
+    assert model.both_right(images, captions).tolist() == [True, False, False]
+    assert model.both_right(images[:2] * 0 + 1, captions[:2]).tolist() == [True], "ties are right"

@@ -8,20 +8,23 @@ from typing import Any
 
 import pytest
 import yaml
+from late import Late
 from small_recipes import NANO, NANO_PX, SIGLIP, small_recipe
 
-torch = pytest.importorskip("torch")
-pytest.importorskip("transformers")
+from training.recipe import RECIPES
+from vlmeval_findit.models import ENCODERS, SHIPPED
 
-from training import train  # noqa: E402
-from training.nano import architecture, learner  # noqa: E402
-from training.recipe import RECIPES  # noqa: E402
-from training.siglip import learner as siglip_learner  # noqa: E402
-from training.train import Training, learner_of  # noqa: E402
-from vlmeval_findit.models import (  # noqa: E402
-    ENCODERS,
-    SHIPPED,
-)
+torch = Late("torch")
+train = Late("training.train")
+architecture = Late("training.nano.architecture")
+learner = Late("training.nano.learner")
+siglip_learner = Late("training.siglip.learner")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _needed() -> None:
+    pytest.importorskip("torch")
+    pytest.importorskip("transformers")
 
 
 @pytest.fixture
@@ -49,7 +52,7 @@ def test_a_stopped_training_continues_as_if_it_had_not_been(
     whole = tmp_path / "whole"
     stopped = tmp_path / "stopped"
     train.train(recipe, whole, report_every=2)
-    training = Training(learner_of(recipe))
+    training = train.Training(train.learner_of(recipe))
     for step in range(2):
         training.advance(training.learner.batch(step))
     training.save(stopped)
@@ -89,7 +92,7 @@ def test_a_training_leaves_a_checkpoint_with_a_card(
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [NANO, SIGLIP])
 def test_losses_fall(name: str, tmp_path: Path) -> None:
-    training = Training(learner_of(small_recipe(name, tmp_path)))
+    training = train.Training(train.learner_of(small_recipe(name, tmp_path)))
     batch = training.learner.batch(0)
     first = training.advance(batch)
     for _ in range(8):
@@ -102,7 +105,7 @@ def test_losses_fall(name: str, tmp_path: Path) -> None:
 
 def test_importing_vlmevalkit_does_not_stop_a_training(tmp_path: Path) -> None:
     """``import vlmeval`` calls ``torch.set_grad_enabled(False)`` for the whole process."""
-    training = Training(learner_of(small_recipe(SIGLIP, tmp_path)))
+    training = train.Training(train.learner_of(small_recipe(SIGLIP, tmp_path)))
     before = torch.is_grad_enabled()
     torch.set_grad_enabled(False)
     try:
@@ -129,7 +132,7 @@ def test_a_misspelt_recipe_is_refused(
     assert right in text
     path.write_text(text.replace(right, wrong))
     with pytest.raises(ValueError, match=rf"recipe\.yaml.*{message}"):
-        learner_of(path)
+        train.learner_of(path)
 
 
 @pytest.mark.slow
