@@ -47,6 +47,9 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+COLLECTED_WITH = pytest.StashKey[frozenset[str]]()
+"""The modules that were imported when all tests were collected."""
+
 _ALL_SLOW = re.compile(r"^pytestmark = .*\bpytest\.mark\.slow\b", re.MULTILINE)
 _IMPORTS_MUCH = re.compile(
     r"\brequire_host\b|\bmark\.(host|early)\b|importorskip\(\"(torch|transformers)\b"
@@ -82,7 +85,7 @@ def _imports_much(path: Path) -> bool:
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_collection() -> Generator[None, object, object]:
+def pytest_collection(session: pytest.Session) -> Generator[None, object, object]:
     """Modules and tests live as long as the session: nobody looks for garbage among them.
 
     Each look at their two million objects takes more than a second. What tests leave is small, so
@@ -92,6 +95,7 @@ def pytest_collection() -> Generator[None, object, object]:
     try:
         return (yield)
     finally:
+        session.config.stash[COLLECTED_WITH] = frozenset(sys.modules)
         gc.freeze()
         gc.set_threshold(50_000, 10, 50)
         gc.enable()
@@ -149,6 +153,12 @@ def _gradients() -> Iterator[None]:
     yield
     if torch := sys.modules.get("torch"):
         torch.set_grad_enabled(True)
+
+
+@pytest.fixture(scope="session")
+def collected_with(request: pytest.FixtureRequest) -> frozenset[str]:
+    """Return the modules that collecting imported."""
+    return request.config.stash[COLLECTED_WITH]
 
 
 @pytest.fixture(scope="session")

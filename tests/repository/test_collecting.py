@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
 from paths import ROOT
 from syntax_trees import tree_of
 
@@ -35,3 +36,11 @@ def test_no_test_file_imports_vlmevalkit_when_it_is_read() -> None:
         if any(map(takes_seconds, imported_at_the_top(path))):
             slow.add(path.relative_to(ROOT).as_posix())
     assert slow == set()
+
+
+def test_fast_tests_are_collected_without_torch(
+    collected_with: frozenset[str], request: pytest.FixtureRequest
+) -> None:
+    if request.config.option.markexpr != "not slow":
+        pytest.skip("files of slow tests import it")
+    assert not collected_with & {"torch", "transformers", "vlmeval"}
