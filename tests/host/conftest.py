@@ -32,3 +32,15 @@ def host() -> SimpleNamespace:
 
     register()
     return SimpleNamespace(dataset=vlmeval.dataset, config=vlmeval.config, vlm=vlmeval.vlm)
+
+
+@pytest.fixture
+def asked_by_host(lmu: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Have VLMEvalKit's jobs ask in this process; what they said of answers is forgotten after."""
+    from vlmeval_findit.host import OUTCOMES, register
+
+    register()
+    monkeypatch.delenv("PRED_FORMAT", raising=False)
+    monkeypatch.setenv("LMUData", str(lmu))
+    yield
+    OUTCOMES.clear()

@@ -13,7 +13,6 @@ from typing import Any
 import pandas
 import pytest
 from chat_server import ChatServer, completion
-from host_runs import require_host
 from host_task import run_task
 from PIL import Image
 
@@ -28,16 +27,8 @@ STEM = f"{NAME}_{DATA}"
 
 
 @pytest.fixture(autouse=True)
-def _registered(lmu: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    require_host()
-    from vlmeval_findit.host import OUTCOMES, register
-
-    register()
-    monkeypatch.delenv("PRED_FORMAT", raising=False)
-    monkeypatch.setenv("LMUData", str(lmu))
+def _table(lmu: Path, asked_by_host: None) -> None:
     write_table(lmu, "Which colour?")
-    yield
-    OUTCOMES.clear()
 
 
 @pytest.fixture(scope="module")

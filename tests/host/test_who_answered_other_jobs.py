@@ -4,36 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import pickle
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pandas
 import pytest
-from host_runs import require_host
 
 from vlmeval_findit.protocol import IdentityError
 from vlmeval_findit.storage import read_record
 
-pytestmark = pytest.mark.host
+pytestmark = [pytest.mark.host, pytest.mark.usefixtures("asked_by_host")]
 
 DATA = "Mine"
 NAME = "m"
 ROWS = 2
 Job = Callable[[Any, Path], None]
-
-
-@pytest.fixture(autouse=True)
-def _registered(lmu: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    require_host()
-    from vlmeval_findit.host import OUTCOMES, register
-
-    register()
-    monkeypatch.delenv("PRED_FORMAT", raising=False)
-    monkeypatch.setenv("LMUData", str(lmu))
-    yield
-    OUTCOMES.clear()
 
 
 def model_at(url: str, reply: str) -> Any:
