@@ -10,12 +10,9 @@ class Late:
     """A module that is imported when a name in it is first asked for."""
 
     def __init__(self, name: str) -> None:
-        vars(self)["_name"] = name
+        self._name = name
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):  # pytest looks for names of its own in whatever a file holds
             raise AttributeError(name)
-        return getattr(import_module(vars(self)["_name"]), name)
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        setattr(import_module(vars(self)["_name"]), name, value)
+        return getattr(import_module(self._name), name)

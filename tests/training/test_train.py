@@ -59,8 +59,8 @@ def test_a_stopped_training_continues_as_if_it_had_not_been(
     # Lines of steps after the save, as a killed training leaves them.
     (stopped / "curve.jsonl").write_text('{"step": 2}\n{"step": 3}\n')
     # A tokenizer learnt again might differ if a prompt was reworded in between.
-    monkeypatch.setattr(architecture, "build_tokenizer", None)
-    monkeypatch.setattr(siglip_learner, "build_tokenizer", None)
+    monkeypatch.setattr("training.nano.architecture.build_tokenizer", None)
+    monkeypatch.setattr("training.siglip.learner.build_tokenizer", None)
     train.train(recipe, stopped, report_every=2)
     expected, actual = weights(whole), weights(stopped)
     assert all(torch.equal(expected[name], actual[name]) for name in expected)
