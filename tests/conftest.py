@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from chat_server import ChatServer, Serve, completion
 from once import once_a_session
+from report_browser import start_browser
 from scored_runs import World, small_world
 
 from vlmeval_findit.coords import Convention
@@ -39,6 +40,14 @@ def serve() -> Iterator[Serve]:
     """Return what starts a server for a script; all end with the test."""
     with ExitStack() as servers:
         yield lambda script: servers.enter_context(ChatServer(script))
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Any]:
+    """Return the browser in which all pages of the session are opened, one after the other."""
+    driver = start_browser()
+    yield driver
+    driver.quit()
 
 
 @pytest.fixture(scope="module")

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import report_browser as chrome
 from doubtful_labels import EXPRESSIONS, Right, answering, expressions
-from report_browser import IN_BROWSER, browser
+from report_browser import IN_BROWSER
 from scored_runs import World
 from waits import until
 
@@ -16,7 +16,6 @@ from vlmeval_findit.cli import main
 from vlmeval_findit.protocol import Reviews, ReviewVerdict, RowChoice
 from vlmeval_findit.storage import read_reviews
 
-__all__ = ["browser"]
 pytestmark = IN_BROWSER
 
 ELSEWHERE = (140.0, 10.0, 180.0, 50.0)

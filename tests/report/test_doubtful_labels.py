@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from doubtful_labels import OBJECTS, ROWS, Right, answering, objects, pair
-from report_browser import IN_BROWSER, browser, opened_page
+from report_browser import IN_BROWSER, opened_page
 from scored_runs import World
 
 from vlmeval_findit.leaderboard import Board, make_board
@@ -19,8 +19,6 @@ from vlmeval_findit.report import Bound, doubts_of, make_page
 from vlmeval_findit.report import page as page_module
 from vlmeval_findit.scoring import load_runs
 from vlmeval_findit.statistics import LabelFault
-
-__all__ = ["browser"]
 
 WRONG = (7, 21)
 

@@ -10,14 +10,13 @@ from typing import Any
 import pytest
 import report_browser as chrome
 from costly_runs import costing
-from report_browser import IN_BROWSER, browser
+from report_browser import IN_BROWSER
 from scored_runs import query, small_world, speaking
 
 from vlmeval_findit.leaderboard import make_board
 from vlmeval_findit.report import make_page
 from vlmeval_findit.scoring import Run, load_runs
 
-__all__ = ["browser"]
 pytestmark = IN_BROWSER
 
 FORMATS = ("FindIt_Pascal_xyxy_json", "FindIt_Pascal_xyxy_text")

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from costly_runs import with_records
-from report_browser import IN_BROWSER, browser, opened_page
+from report_browser import IN_BROWSER, opened_page
 from scored_runs import World, small_world, speaking
 from stored_reproductions import NAME, reproduced
 
@@ -30,8 +30,6 @@ from vlmeval_findit.report import (
 from vlmeval_findit.report import page as page_module
 from vlmeval_findit.reproduction import REPRODUCTION
 from vlmeval_findit.scoring import RunError, load_runs
-
-__all__ = ["browser"]
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
 KEYS = [section.key for section in SECTIONS]

@@ -8,10 +8,10 @@ from urllib.parse import quote
 
 import pytest
 import report_browser as chrome
-from report_browser import IN_BROWSER, browser
+from report_browser import IN_BROWSER
 from test_report_browser import open_first, page
 
-__all__ = ["browser", "page"]
+__all__ = ["page"]
 pytestmark = IN_BROWSER
 
 GOOD = {"model": "Good", "format": "xyxy_json"}

@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 import report_browser as chrome
-from report_browser import IN_BROWSER, browser
+from report_browser import IN_BROWSER
 from scored_runs import HEIGHT, WIDTH, World, grid, query, saying, speaking
 from toy_benchmark import guessing, letters
 from waits import until
 
-__all__ = ["browser", "letters"]
+__all__ = ["letters"]
 pytestmark = IN_BROWSER
 
 JSON = "FindIt_Pascal_xyxy_json"

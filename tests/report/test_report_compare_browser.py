@@ -8,12 +8,11 @@ from typing import Any
 
 import pytest
 import report_browser as chrome
-from report_browser import IN_BROWSER, browser
+from report_browser import IN_BROWSER
 from scored_runs import World, query, saying, speaking
 
 from vlmeval_findit.statistics import TOO_FEW_IMAGES, WHICH_IMAGES_COUNT
 
-__all__ = ["browser"]
 pytestmark = IN_BROWSER
 
 JSON = "FindIt_Pascal_xyxy_json"

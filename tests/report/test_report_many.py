@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from many_runs import FORMATS, make_runs
-from report_browser import NEEDS_CHROMIUM, browser, choose, drawn, emulated, opened_page
+from report_browser import NEEDS_CHROMIUM, choose, drawn, emulated, opened_page
 
 from vlmeval_findit.leaderboard import Board, make_board
 from vlmeval_findit.protocol import ScoredRow
@@ -23,8 +23,6 @@ from vlmeval_findit.report import (
     make_page,
 )
 from vlmeval_findit.scoring import RowData, Run, load_runs, read_details
-
-__all__ = ["browser"]
 
 MODELS = 45
 

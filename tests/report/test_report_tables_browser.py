@@ -9,10 +9,9 @@ from typing import Any
 
 import pytest
 import report_browser as chrome
-from report_browser import IN_BROWSER, browser
+from report_browser import IN_BROWSER
 from scored_runs import World, query, speaking
 
-__all__ = ["browser"]
 pytestmark = IN_BROWSER
 
 MODELS = {"=Best": 1.0, "Third-10": 0.4, "Third-9": 0.5, "second": 0.8}

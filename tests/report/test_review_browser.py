@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 import report_browser as chrome
-from report_browser import IN_BROWSER, browser
+from report_browser import IN_BROWSER
 from review_pages import LABEL, PROPOSAL, SIZE, TABLE, VOTERS, random_row, row_of, write_page
 from waits import until
 
@@ -20,7 +20,6 @@ from vlmeval_findit.protocol import Answer
 from vlmeval_findit.report import ReviewRow, Source
 from vlmeval_findit.storage import read_reviews
 
-__all__ = ["browser"]
 pytestmark = IN_BROWSER
 
 SET = Answer((LABEL, (10, 10, 60, 50)), ("dog", "cat"))

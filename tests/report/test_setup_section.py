@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from report_browser import EVIL, IN_BROWSER, browser, emulated, opened_page, write_report
+from report_browser import EVIL, IN_BROWSER, emulated, opened_page, write_report
 from scored_runs import World, speaking
 from stored_reproductions import (
     CHECKED,
@@ -31,8 +31,6 @@ from vlmeval_findit.reproduction import (
     write_reproduction,
 )
 from vlmeval_findit.scoring import load_runs
-
-__all__ = ["browser"]
 
 
 def page_of(world: World) -> str:

@@ -41,13 +41,6 @@ def start_browser(**experimental: Any) -> Any:
     return driver
 
 
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    driver = start_browser()
-    yield driver
-    driver.quit()
-
-
 def write_report(runs: Path) -> Path:
     """Write the report of a folder of runs, and return it."""
     path = runs.parent / "report.html"
