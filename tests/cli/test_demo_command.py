@@ -104,6 +104,16 @@ def test_a_second_run_prints_the_same_and_asks_nothing(demonstrated: Demonstrate
 
 
 @pytest.mark.slow
+def test_what_it_advises_works_as_typed(demonstrated: Demonstrated) -> None:
+    advised = demonstrated.out.partition("Go on with\n")[2].splitlines()
+    commands = [line.split() for line in advised if line.startswith("  ")]
+    assert len(commands) == 3
+    for _, *words in commands:
+        done = demonstrated.fresh.findit(*words)
+        assert done.returncode == 0, (words, done.stdout + done.stderr)
+
+
+@pytest.mark.slow
 def test_its_report_shows_score_against_cost(demonstrated: Demonstrated) -> None:
     script = r'<script type="application/json" id="data">(.*?)</script>'
     (data,) = re.findall(script, demonstrated.report)

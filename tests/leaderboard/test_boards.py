@@ -177,7 +177,7 @@ def test_scores_are_printed_as_a_table_for_each_benchmark(house: World, capsys) 
 def test_a_narrow_terminal_states_equal_names_once(
     equal: tuple[str, ...], width: int | None, capsys, monkeypatch
 ) -> None:
-    """A pipe and a wide terminal have a column of each; so has one row."""
+    """Or how they begin; a pipe and a wide terminal have a column of each, and so has one row."""
     metrics = {"F1@0.5": 1.0, "mIoU": 2.0, "Adherence": 3.0, "scored": 1, "rows": 1}
     rows = []
     for letter in "ab":
@@ -192,9 +192,20 @@ def test_a_narrow_terminal_states_equal_names_once(
     print_rows(rows)
     lines = capsys.readouterr().out.splitlines()
     once = equal if width == 80 else ()
-    assert lines[: len(once)] == [f"{name}: {rows[0][name]}" for name in once]
-    head, *shown = lines[len(once) :]
-    assert head.split()[:-5] == [name for name in ("dataset", "model") if name not in once]
-    assert len(shown) == 2
+    stated = [line.split(": ") for line in lines[: -len(rows) - 1]]
+    assert {name: text for name, text in stated if name in once} == {
+        name: rows[0][name] for name in once
+    }
+    begin = {name: text.removesuffix("…") for name, text in stated if name not in once}
+    assert width == 80 or not begin
+    head, *shown = lines[len(stated) :]
+    names = head.split()[:-5]
+    assert names == [name for name in ("dataset", "model") if name not in once]
+    for line, row in zip(shown, rows, strict=True):
+        for name, text in zip(names, line.split(), strict=False):
+            # What is cut at its beginning was stated above; where there is no room, more is.
+            head, *_, tail = [*text.removeprefix("…").split("…"), ""][:2]
+            assert row[name].startswith(begin.get(name, "") + head)
+            assert row[name].endswith(tail)
     print_rows(rows[:1])
     assert capsys.readouterr().out.split()[:2] == ["dataset", "model"]

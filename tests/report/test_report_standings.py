@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from boards import JSON, LABELS_JSON, NOW, TEXT, board, many, runs
 from report_browser import luminance
-from scored_runs import World, query, saying, speaking
+from scored_runs import World, grid, query, saying, speaking
 
 from vlmeval_findit.leaderboard import SPACE_IN_DOUBT, Board, make_board, remarks
 from vlmeval_findit.report import (
@@ -20,6 +20,7 @@ from vlmeval_findit.report import (
     LOWER_STANDING,
     READ_IN_WHITE,
     UNTESTED_STANDING,
+    PageSource,
     charts,
     headlines_of,
     losses_of,
@@ -248,3 +249,28 @@ def test_one_model_is_in_no_contest(world: World) -> None:
     spec = charts.forest(board.headline, board.models, panels_of(board))
     assert "best" not in spec["description"]
     assert not [row for row in spec["data"]["values"] if "best" in row["text"]]
+
+
+@pytest.mark.parametrize("models", [1, 2])
+def test_a_model_alone_has_the_size_it_misses_most(world: World, models: int) -> None:
+    """Sizes are those of its objects in reported runs, over all datasets."""
+    small, large = (10.0, 10.0, 20.0, 20.0), (40.0, 0.0, 160.0, 99.0)
+    tables = {JSON: "Pascal", "FindIt_RefCOCO_xyxy_json": "RefCOCO"}
+    for table in tables.values():
+        world.table(table, [query(at, f"{at}.jpg", boxes=[small, large]) for at in range(6)])
+
+    def of_large(asked: object, generator: object) -> str:
+        return json.dumps([{"bbox": [*map(round, grid(large))]}])
+
+    for model in ("Only", "Other")[:models]:
+        for name in tables:
+            world.predict(model, name, of_large)
+    source = PageSource(make_board(load_runs([world.runs])))
+    html = make_page(source.board, NOW)
+    if models > 1:
+        assert source.found_by_size() == {}
+        assert "Which objects does it miss most?" not in html
+        return
+    assert source.found_by_size() == {"small": (12, 0), "large": (12, 12)}
+    assert "<strong>Small ones</strong>" in html
+    assert "found: 0 % of 12 small ones, 100 % of 12 large ones" in html

@@ -63,6 +63,8 @@ WRONG = "grid1000"
 """A space that is not FindIt-Nano-px's."""
 CARDS = 1_200
 """Answers in the report, which stays below three megabytes with them."""
+_SEARCH = f"search --model {NANO_PX} --data {SCENES}_refexp --limit 20"
+"""A command to go on with, which needs nothing that the demonstration does not have."""
 ENGINE = {ENGINE_KEY: NUMPY}
 """Settings of its models: what answers is the same, and as fast, whatever else is installed."""
 
@@ -171,7 +173,7 @@ def _run_all(demo: Demonstration) -> int:
     _go_on(
         f"errors {results[-1].path.parent}",
         f"data show {best_runs[-1].variant.name} --index 3",
-        "search --model Qwen3-VL-8B --serve vllm",
+        _SEARCH,
     )
     return status
 
@@ -187,7 +189,7 @@ def _run_quick(demo: Demonstration) -> int:
     say("\nWhy so little as xyxy? Its answers alone tell:")
     _print_order(demo, results[0])
     status = _report(demo, [result.path for result in results])
-    _go_on("demo", f"errors {results[0].path.parent}", "search --model Qwen3-VL-8B --serve vllm")
+    _go_on("demo", f"errors {results[0].path.parent}", _SEARCH)
     return status
 
 
@@ -278,3 +280,4 @@ def _go_on(*commands: str) -> None:
     say("\nGo on with")
     for command in commands:
         say(as_called(f"  python run_findit.py {command}"))
+    say("and of your own: --model NAME --base-url ADDRESS, or --model NAME=CHECKPOINT.")

@@ -38,6 +38,7 @@ from .formatting import (
     plain_value as plain_value,
     shorten as shorten,
     shorten_names as shorten_names,
+    common_beginning as common_beginning,
     alternatives as alternatives,
     first_few as first_few,
     counted as counted,

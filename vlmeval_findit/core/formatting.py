@@ -40,13 +40,13 @@ def _closest(word: str, words: tuple[str, ...]) -> tuple[str | None, float]:
         ratio = difflib.SequenceMatcher(None, *pair).ratio()
         # Of equal ratios the longer common beginning wins: xyxx is nearer to xyxy than to yxyx.
         # (difflib's get_close_matches takes the last in the alphabet.)
-        return ratio, _common_beginning(*pair)
+        return ratio, common_beginning(*pair)
 
     best = max(words, key=likeness, default=None)
     return best, 0.0 if best is None else likeness(best)[0]
 
 
-def _common_beginning(left: str, right: str) -> int:
+def common_beginning(left: str, right: str) -> int:
     """Count the characters with which both texts begin."""
     count = 0
     for a, b in zip(left, right, strict=False):
@@ -218,9 +218,9 @@ def _alike(short: Mapping[str, str]) -> list[list[str]]:
 
 def _around_differences(names: Sequence[str], most: int) -> dict[str, str]:
     """Cut names where all are alike: ``head…what differs…tail``; none where there is no room."""
-    head = _common_beginning(min(names), max(names))
+    head = common_beginning(min(names), max(names))
     reversed_rests = [name[head:][::-1] for name in names]
-    tail = _common_beginning(min(reversed_rests), max(reversed_rests))
+    tail = common_beginning(min(reversed_rests), max(reversed_rests))
     room = most - 2 - max(len(name) - head - tail for name in names)
     if room < 0:
         return {}

@@ -436,7 +436,7 @@ def _ranked_values(
                 rank=rank,
                 ranks=ranges[at] if len(order) > 1 else None,
                 to_above=test,
-                best=printed[at] == printed[0],
+                best=len(order) > 1 and printed[at] == printed[0],  # One alone is in no contest
             )
     return entries
 

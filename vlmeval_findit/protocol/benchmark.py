@@ -439,6 +439,15 @@ class Benchmark(ABC):
         """Return what a run did with each class of objects; None where objects have none."""
         return None
 
+    def found_by_size(
+        self, dataset: AnyDataset, rows: Sequence[ScoredRow]
+    ) -> Mapping[str, tuple[int, int]]:
+        """Return the number of objects of each size, and of those that a run found, if any.
+
+        Sizes are in their order.
+        """
+        return {}
+
     def host_class(self, variant: Any) -> str:
         """Return its dataset class under VLMEvalKit, as ``--config`` files name it."""
         return "".join(filter(str.isalnum, self.name)) + "Dataset"

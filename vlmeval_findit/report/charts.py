@@ -68,6 +68,7 @@ class Fit(NamedTuple):
     """How a chart fits the page: its panels, their width and that of labels left of them.
 
     Widths are in pixels; panels that ``stretch`` fill the width of the page, up to the ``widest``.
+    A ``gap`` is between panels; it is wide where each has an axis of its own.
     """
 
     panels: int
@@ -75,6 +76,7 @@ class Fit(NamedTuple):
     labels: int
     stretch: bool = True
     widest: int = 420
+    gap: int = 20
 
     @property
     def columns(self) -> int:
@@ -137,6 +139,13 @@ def svg(spec: Spec, name: str = "chart") -> str:
 # --- standings ------------------------------------------------------------------------------------
 
 GREY = "#7d8896"  # Of what stands back
+# In a legend, beside names a phone has room for no more
+_SHORT_STANDINGS = {
+    BEST_STANDING: "best",
+    NOT_WORSE: "may be the best",
+    LOWER_STANDING: "not the best",
+    UNTESTED_STANDING: "not tested",
+}
 # Fill, stroke and shape of dots
 _LOOKS = {
     BEST_STANDING: (COLOURS[0], COLOURS[0], "diamond"),
@@ -172,23 +181,30 @@ def forest(metric: Metric, models: Sequence[str], panels: Sequence[Panel]) -> Sp
             tested = with_unit(metric, dot.entry.tested)
             value = f"{tested}{spread(dot.entry.tested_interval)}"
             rows.append({
-                "panel": titles[panel.name], "model": names[dot.model], "standing": dot.standing,
+                "panel": titles[panel.name], "model": names[dot.model],
+                "standing": _SHORT_STANDINGS[dot.standing],
                 "value": round(dot.entry.tested, 4), "low": low, "high": high,
                 "text": f"{printable(dot.model)}, {printable(panel.name)}: {value}{stands}",
             })  # fmt: skip
-    shown = [standing for standing in STANDINGS if any(row["standing"] == standing for row in rows)]
+    met = {dot.standing for panel in panels for dot in panel.dots}
+    shown = [standing for standing in STANDINGS if standing in met]
+    short = [_SHORT_STANDINGS[standing] for standing in shown]
     key = {"title": None, "orient": "top", "symbolSize": 110, "symbolStrokeWidth": 2}
     legend = None if alone else key
     fill, stroke, shape = (
-        nominal("standing", scale={"domain": shown, "range": list(looks)}, legend=legend)
+        nominal("standing", scale={"domain": short, "range": list(looks)}, legend=legend)
         for looks in zip(*(_LOOKS[standing] for standing in shown), strict=True)
     )
     plain = {"grid": True, "ticks": False, "domain": False, "labelPadding": 8}
     y = nominal("model", title=None, sort=[*names.values()], axis=plain)
-    x = {"title": None, "scale": {"zero": False}, "axis": {"tickCount": 4, "labelFlush": False}}
+    start, scale = _scale_of(metric, rows)
+    title = f"{metric.title} ({metric.unit})" if metric.unit else metric.title
+    if start:
+        title += f", from {start}"  # Lengths mean nothing here, and the axis may begin anywhere.
+    x = {"title": title, "scale": scale, "axis": {"tickCount": 4, "labelFlush": True}}
     best = "; ".join(f"{panel.name}: {panel.dots[0].model}" for panel in panels)
     labels = min(200, 30 + 7 * max(map(len, names.values())))
-    fit = Fit(len(panels), 190, labels)
+    fit = Fit(len(panels), 190, labels, widest=420 if len(panels) > 1 else 800)
     dots = {"x": number("value", **x), "fill": fill, "stroke": stroke, "shape": shape, **TEXT}
     bounds = {"x": number("low", **x), "x2": {"field": "high"}, "stroke": stroke}
     rules = [layer("rule", bounds, strokeWidth=2.5, aria=False)] if have_ends(rows) else []
@@ -197,7 +213,7 @@ def forest(metric: Metric, models: Sequence[str], panels: Sequence[Panel]) -> Sp
         facet=nominal("panel", title=None, sort=[*titles.values()]),
         columns=fit.columns,
         spec={
-            "width": min(fit.widest, (_WIDE - labels) // fit.columns - 20),
+            "width": min(fit.widest, (_WIDE - labels) // fit.columns - fit.gap),
             "height": {"step": 26},
             "encoding": {"y": y},
             "layer": [
@@ -206,6 +222,18 @@ def forest(metric: Metric, models: Sequence[str], panels: Sequence[Panel]) -> Sp
             ],
         },
     )  # fmt: skip
+
+
+def _scale_of(metric: Metric, rows: Sequence[Spec]) -> tuple[int, Spec]:
+    """Return where the axis of values and intervals begins (0: there, or it is Vega's), and it.
+
+    That of a share ends at 100, and no panel's begins elsewhere.
+    """
+    if not metric.share:
+        return 0, {"zero": False}
+    lowest = min(row["value"] if row["low"] is None else row["low"] for row in rows)
+    start = min(90, 10 * int(lowest // 10))
+    return start, {"domain": [start, 100]}
 
 
 # --- formats --------------------------------------------------------------------------------------
@@ -261,7 +289,7 @@ def heat_maps(
         for key in ("row", "column", "model")
     )
     step = max(48, 7 * max(len(word) for column in columns for word in [*column.split(), ""]) + 8)
-    names = names_of(models)
+    names = names_of(models, AXIS_NAME)
     values = [_heat_map_value(metric, cell, names[cell.model]) for cell in cells]
     # From here on white is easier to read than black.
     middle = ends[0] + READ_IN_WHITE * (ends[1] - ends[0])

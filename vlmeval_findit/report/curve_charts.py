@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from textwrap import wrap
 
 from ..boxes import CONFIDENCE_MEANINGS
 from ..leaderboard import LearningCurve
@@ -95,6 +96,9 @@ def curves(dataset: str, by_model: Mapping[str, Curve]) -> Spec:
 # --- checkpoints ----------------------------------------------------------------------------------
 
 
+_VERDICT_LINE = 52  # Letters of a line, which a phone has room for
+
+
 def learning_chart(learning: Sequence[LearningCurve]) -> Spec:
     """Draw the checkpoints of trainings on a dataset, a line for each; at most :data:`MOST_CURVES`.
 
@@ -118,6 +122,7 @@ def learning_chart(learning: Sequence[LearningCurve]) -> Spec:
     names = [shown[curve.name] for curve in learning]
     title = learning[0].title
     verdicts = [f"{shown[curve.name]}: {curve.verdict}" for curve in learning]
+    lines = [line for verdict in verdicts for line in wrap(verdict, _VERDICT_LINE)]
     colour = nominal("model", sort=names, title=None,
                      scale={"domain": names, "range": [*COLOURS][: len(names)]},
                      legend={"orient": "bottom"} if len(names) > 1 else None)  # fmt: skip
@@ -132,7 +137,7 @@ def learning_chart(learning: Sequence[LearningCurve]) -> Spec:
     return chart(
         f"{learning[0].dataset}: {title} by training step. {'; '.join(verdicts)}",
         Fit(1, 420, 60, widest=640), rows,
-        title={"text": verdicts, "anchor": "start", "fontSize": 12, "fontWeight": "normal",
+        title={"text": lines, "anchor": "start", "fontSize": 12, "fontWeight": "normal",
                "limit": 640},
         width=640,
         height=260,

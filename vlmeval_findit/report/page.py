@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 from functools import cached_property, partial
@@ -31,7 +32,7 @@ from ..leaderboard import (
     to_html,
 )
 from ..protocol import ErrorGroup
-from ..scoring import Run
+from ..scoring import Run, read_details
 from ..statistics import (
     FAULTS,
     INTERVALS_ALONE,
@@ -120,6 +121,23 @@ class PageSource:
         """The transcripts of the runs whose answers or details are shown, and those without."""
         return gather_transcripts(self._with_answers())
 
+    def found_by_size(self) -> dict[str, tuple[int, int]]:
+        """Return objects, and those found, by size, of a model alone: over its datasets."""
+        if len(self.board.models) > 1:
+            return {}
+        objects: Counter[str] = Counter()
+        found: Counter[str] = Counter()
+        reported = {page_key(row.run) for row in self.board.runs if row.reported}
+        for transcript in self.gathered[0]:
+            run = transcript.run
+            if page_key(run) not in reported or run.random is not None:
+                continue
+            counts = run.benchmark.found_by_size(transcript.dataset, read_details(run))
+            for size, (its_objects, its_found) in counts.items():
+                objects[size] += its_objects
+                found[size] += its_found
+        return {size: (objects[size], found[size]) for size in objects}
+
     def _with_answers(self) -> list[Run]:
         """Return the runs whose answers or details a page shows, by the rank of their models."""
         keys = {*self.details.keys}
@@ -138,7 +156,9 @@ class PageSource:
 def _headlines(page: PageSource) -> Contents | None:
     # The first screen can do without the points that were lost: their section says why.
     losses = attempt(lambda: page.losses, lambda _: Losses("", (), ()))
-    headlines = headlines_of(page.board, page.panels, losses)
+    # It can do without sizes, too: tables may be missing.
+    by_size = attempt(page.found_by_size, lambda _: {})
+    headlines = headlines_of(page.board, page.panels, losses, by_size)
     return Contents({"headlines": headlines}) if headlines else None
 
 
@@ -298,13 +318,21 @@ def _notes(page: PageSource) -> Contents:
         "note": how_to_read(board),
         "notes": [note for note in notes_of(board) if note.title],
         "excluded": excluded_table(board).only(*EXCLUDED_COLUMNS),
-        "formats": formats_used(board),
+        "formats": _models_by_format(board),
         "format_note": format_note(board),
         "runs": page.runs[:_RUNS],
         "short_metrics": short_metrics(board),
         "to_html": to_html,
     }
     return Contents(values)
+
+
+def _models_by_format(board: Board) -> dict[tuple[str, tuple[str, ...]], list[str]]:
+    """Return the models that are reported in a format on the same datasets."""
+    models: dict[tuple[str, tuple[str, ...]], list[str]] = {}
+    for model, format_, datasets in formats_used(board):
+        models.setdefault((format_, tuple(datasets)), []).append(model)
+    return models
 
 
 # In the order of the page

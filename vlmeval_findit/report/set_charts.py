@@ -51,7 +51,7 @@ def set_chart(shown: SetStatistics) -> Spec:
     )
     return chart(
         alt,
-        Fit(len(drawn), 300, 60),
+        Fit(len(drawn), 300, 60, gap=60),
         rows,
         facet=nominal("what", title=None, sort=drawn),
         columns=3,

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from ..analysis import ELSEWHERE
 from ..core import counted
@@ -116,16 +117,22 @@ class Headline:
     because: str
 
 
-def headlines_of(board: Board, panels: Sequence[Panel], losses: Losses) -> list[Headline]:
+def headlines_of(
+    board: Board,
+    panels: Sequence[Panel],
+    losses: Losses,
+    by_size: Mapping[str, tuple[int, int]] = MappingProxyType({}),
+) -> list[Headline]:
     """Return the first screen: best model, certainty, format, and the error that costs most.
 
-    Empty if nothing can be compared.
+    Empty if nothing can be compared. Of a model alone it says where it is weak: by dataset, and by
+    size, of which ``by_size`` has the number of objects and of those that were found.
     """
     if not panels:
         return []
     panel = panels[0]
     if len(board.models) == 1:
-        first = [*_score(board, panel), *_weakest(board)]
+        first = [*_score(board, panel), *_weakest(board), *_weakest_size(by_size)]
     else:
         first = [*_best(board, panel)]
     return [
@@ -180,6 +187,27 @@ def _weakest(board: Board) -> Iterator[Headline]:
     low, high = (with_unit(board.headline, value) for value, _ in (worst, best))
     if low != high:
         yield Headline("Where is it weak?", worst[1], f"{low}; best on {best[1]}: {high}")
+
+
+_FEWEST_OBJECTS = 10  # Of a size that is compared with others
+_APART = 10  # Points from which sizes are worth a word: they are not tested
+
+
+def _weakest_size(by_size: Mapping[str, tuple[int, int]]) -> Iterator[Headline]:
+    """Yield the size of objects that are found least; nothing where all are about alike."""
+    shares = {
+        size: 100 * found / objects
+        for size, (objects, found) in by_size.items()
+        if objects >= _FEWEST_OBJECTS
+    }
+    if not shares or max(shares.values()) - min(shares.values()) < _APART:
+        return
+    worst = min(shares, key=lambda size: shares[size])
+    lines = [f"{share:.0f} % of {by_size[size][0]:,} {size} ones" for size, share in shares.items()]
+    because = f"found: {', '.join(lines)} (COCO: below 32², from 96² pixels)"
+    yield Headline(
+        "Which objects does it miss most?", f"{worst[:1].upper()}{worst[1:]} ones", because
+    )
 
 
 def _optimism(board: Board, entry: RankedValue) -> str:

@@ -34,7 +34,7 @@ from ...storage import read_image_header
 from . import box_prompts
 from .annotation_tables import LoadedFindIt, load_findit
 from .box_metrics import BOX_METRICS, POINT_METRICS, REJECTION_ACCURACY, NegativeOutcome
-from .box_outcomes import count_classes, draw, threshold_curve
+from .box_outcomes import count_classes, count_sizes, draw, threshold_curve
 from .dataset_names import parse
 from .f1_errors import F1Errors, PointErrors
 from .findit_datasets import Family
@@ -172,6 +172,11 @@ class FindIt(Benchmark):
         if dataset.variant.data.family not in (Family.OBJDET, Family.OBJDET_VIDEO):
             return None
         return count_classes(dataset.queries, rows)
+
+    def found_by_size(
+        self, dataset: Any, rows: Sequence[ScoredRow]
+    ) -> Mapping[str, tuple[int, int]]:
+        return count_sizes(dataset.queries, rows)
 
     def host_class(self, variant: FindItVariant) -> str:
         return HOST_CLASSES[variant.data.family]

@@ -21,7 +21,7 @@ from ...protocol import (
     add_up,
 )
 from .box_metrics import F1, PRECISION, RECALL
-from .f1_errors import ERRORS
+from .f1_errors import ERRORS, SIZES, coco_size
 from .findit_query import FindItQuery
 
 IOU_THRESHOLDS = tuple(at / 20 for at in range(1, 20))  # IoU thresholds of curves
@@ -126,3 +126,17 @@ def count_classes(queries: Mapping[int, FindItQuery], rows: Sequence[ScoredRow])
             if event["kind"] == BoxError.WRONG_LABEL.value:
                 confused[names[event["object"]], said[event["box"]]] += 1
     return ClassCounts(objects, found, answers, confused)
+
+
+def count_sizes(
+    queries: Mapping[int, FindItQuery], rows: Sequence[ScoredRow]
+) -> dict[str, tuple[int, int]]:
+    """Count objects, and hits among them, by COCO's sizes; failed calls have none."""
+    objects: Counter[str] = Counter()
+    found: Counter[str] = Counter()
+    for row in rows:
+        sizes = [coco_size(box) for box in queries[row.index].truth.boxes]
+        objects.update(sizes)
+        hits = BoxAnswer.of(row).hits
+        found.update(size for size, hit in zip(sizes, hits, strict=False) if hit)
+    return {size: (objects[size], found[size]) for size in SIZES if objects[size]}

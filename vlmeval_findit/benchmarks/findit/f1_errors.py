@@ -159,6 +159,9 @@ def _size_and_label(at: int, boxes: Sequence[Corners], labels: Sequence[str]) ->
     return size | {LABEL_KEY: labels[at]} if labels else size
 
 
+SIZES = ("small", "medium", "large", "no area")  # Those of :func:`coco_size`, in their order
+
+
 def coco_size(box: Sequence[float]) -> str:
     """Return the COCO size of a box x1, y1, x2, y2 in pixels.
 

@@ -4,17 +4,28 @@ const MARK = ".role-mark > [aria-label]";
 
 // As many panels in a row as fit, in rows of about the same length.
 function fit(spec, width) {
-  const { panel, panels, stretch, widest } = spec.usermeta;
+  const { panel, panels, stretch, widest, gap } = spec.usermeta;
   // Names are short already, and cut once more they may be alike.
   const labels = Math.min(spec.usermeta.labels, width - 130);
   const most = Math.max(1, Math.floor((width - labels) / panel));
   spec.columns = Math.ceil(panels / Math.ceil(panels / most));
   const view = spec.spec || spec; // A chart of one panel has no facets
-  if (stretch) view.width = Math.min(widest, Math.floor((width - labels) / spec.columns) - 20);
+  if (!stretch) fitMap(view, width - labels);
+  if (stretch) view.width = Math.min(widest, Math.floor((width - labels) / spec.columns) - gap);
   spec.config.axis.labelLimit = labels - 12;
   spec.config.legend.columns = Math.max(1, Math.floor(width / 300));
   spec.config.legend.labelLimit = Math.min(300, width - 40);
   return spec;
+}
+
+// A map that is wider than there is room has narrower columns, with their names at an angle.
+function fitMap(view, width) {
+  const { x } = view.encoding;
+  const columns = x.sort.length;
+  if (columns * view.width.step <= width) return;
+  view.width.step = Math.max(44, Math.floor((width - 20) / columns));
+  const { labelExpr, ...axis } = x.axis;
+  x.axis = { ...axis, labelAngle: -60, labelLimit: 190 };
 }
 
 function specOf(figure) {

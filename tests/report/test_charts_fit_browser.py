@@ -1,0 +1,95 @@
+"""Charts of the report on a screen and on a phone: no word is cut, and nothing is too wide."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import report_browser as chrome
+from report_browser import IN_BROWSER, browser
+from scored_runs import World, query, speaking
+
+__all__ = ["browser"]
+pytestmark = IN_BROWSER
+
+MODELS = (
+    *(f"Model-{at}" for at in range(8)),
+    *(f"tune-refcoco-lr1e5-long-name-of-a-training-step-{step}000" for step in range(1, 5)),
+)
+SETS = ("Pascal", "RefCOCO")
+FORMATS = ("xyxy_json_bounding_box", "xyxy_json_coordinates", "xyxy_json", "xyxy_text", "yxyx_text")
+
+# Words outside their picture, and pictures wider than their place; labels of points may lack room.
+_CUT = """
+const found = [];
+for (const figure of document.querySelectorAll('.chart')) {
+  const place = figure.querySelector('.drawing');
+  const svg = place.querySelector('div svg');
+  const edge = svg.getBoundingClientRect();
+  const name = figure.dataset.charts;
+  if (edge.right > place.getBoundingClientRect().right + 1) found.push([name, 'too wide']);
+  for (const text of svg.querySelectorAll('text')) {
+    if (!text.textContent.trim()) continue;
+    const box = text.getBoundingClientRect();
+    const isOut = box.right > edge.right + 1 || box.left < edge.left - 1
+      || box.bottom > edge.bottom + 1 || box.top < edge.top - 1;
+    if (isOut || text.textContent.endsWith('…')) found.push([name, text.textContent]);
+  }
+}
+return found;
+"""
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Twelve models of short and of long names, some of one training, in five formats."""
+    with pytest.MonkeyPatch.context() as patch:
+        world = World(tmp_path_factory.mktemp("world"))
+        world.at_hand(patch)
+        pictures = world.folder / "pictures"
+        patch.setenv("FINDIT_IMAGES", ",".join(f"{name}={pictures}" for name in SETS))
+        for name in SETS:
+            world.table(name, [query(at, f"{at % 6}.png") for at in range(12)])
+        for at in range(6):
+            world.picture(f"{at}.png", at)
+        for at, model in enumerate(MODELS):
+            for name in SETS:
+                for format_ in FORMATS if name == "Pascal" else FORMATS[:1]:
+                    variant = f"FindIt_{name}_{format_}"
+                    world.predict(model, variant, speaking(variant, 1 - at / 14, 6))
+        yield chrome.write_report(world.runs)
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+def test_no_word_of_a_chart_is_cut(browser: Any, page: Path, width: int) -> None:
+    with chrome.emulated(browser, width), chrome.opened_page(browser, page):
+        browser.execute_script(
+            "for (const detail of document.querySelectorAll('.detail')) {"
+            "  detail.open = true; detail.classList.remove('off'); }"
+        )
+        charts = browser.find_elements("css selector", ".chart")
+        assert len(charts) >= 4
+        for at in range(len(charts)):
+            browser.execute_script(
+                "document.querySelectorAll('.chart')[arguments[0]].scrollIntoView()", at
+            )
+            drawn = f"document.querySelectorAll('.chart')[{at}].querySelector('.drawing > div svg')"
+            chrome.shown(browser, f"return {drawn}")
+        assert browser.execute_script(_CUT) == []
+
+
+def test_the_axis_of_scores_says_what_it_is_of(browser: Any, page: Path) -> None:
+    """Its name, its unit, and where it begins if that is not 0."""
+    with chrome.emulated(browser, 1280), chrome.opened_page(browser, page):
+        chrome.drawn(browser, "#best")
+        words = "return [...document.querySelectorAll(arguments[0])].map(each => each.textContent)"
+        titles = browser.execute_script(words, "#best .drawing .role-axis-title text")
+        lowest = browser.execute_script(words, "#best .drawing .role-axis-label text")
+        assert titles
+        assert {title.split(",")[0] for title in titles} == {"F1@0.5 (%)"}
+        numbers = [int(text) for text in lowest if text.isdigit()]
+        assert max(numbers) == 100
+        begins = {title.partition(", from ")[2] for title in titles}
+        assert begins == {str(min(numbers)) if min(numbers) else ""}
