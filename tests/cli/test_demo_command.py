@@ -105,7 +105,7 @@ def test_a_second_run_prints_the_same_and_asks_nothing(demonstrated: Demonstrate
 
 @pytest.mark.slow
 def test_what_it_advises_works_as_typed(demonstrated: Demonstrated) -> None:
-    advised = demonstrated.out.partition("Go on with\n")[2].splitlines()
+    advised = demonstrated.out.partition("Go on with")[2].splitlines()
     commands = [line.split() for line in advised if line.startswith("  ")]
     assert len(commands) == 3
     for _, *words in commands:

@@ -277,7 +277,6 @@ def _report(demo: Demonstration, runs: Sequence[Path]) -> int:
 
 
 def _go_on(*commands: str) -> None:
-    say("\nGo on with")
+    say("\nGo on with (yours: --model NAME=CHECKPOINT, or NAME and --base-url ADDRESS)")
     for command in commands:
         say(as_called(f"  python run_findit.py {command}"))
-    say("and of your own: --model NAME --base-url ADDRESS, or --model NAME=CHECKPOINT.")
