@@ -8,10 +8,9 @@ from typing import Any
 
 import pytest
 import report_browser as chrome
-from report_browser import IN_BROWSER, browser
+from report_browser import IN_BROWSER
 from scored_runs import World, query, speaking
 
-__all__ = ["browser"]
 pytestmark = IN_BROWSER
 
 MODELS = (
