@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import vlmeval_findit as findit
+from vlmeval_findit.api.generated_texts import EndMarks
 
 BOX = [[64.0, 48.0, 320.0, 240.0]]
 SIZE = [640, 480]
@@ -163,6 +164,11 @@ def test_a_token_that_ends_a_reply_is_taken_off(end: str) -> None:
     assert function([PROMPT + JSON + end], [PROMPT], [COLUMNS])["rewards"].tolist() == [1]
 
 
+def test_thousands_of_ends_are_taken_off_at_once() -> None:
+    ends = EndMarks(("##",))
+    assert ends.without_any_end(JSON + "<|im_end|>\n##" * 90_000) == JSON
+
+
 @pytest.mark.parametrize(
     ("reply", "space"),
     [
@@ -280,12 +286,17 @@ def test_every_column_may_be_json_or_of_another_library() -> None:
         ({"frames": [1, 1.5]}, "query 1, column frames: 1.5 should be a whole number"),
         ({"frames": [True, 1]}, "query 0, column frames: True should be a whole number"),
         ({"multilabel": [False, "no"]}, "query 1, column multilabel: 'no' should be true or false"),
-        ({"multilabel": [False, 0]}, "query 1, column multilabel: 0 should be true or false"),
+        ({"multilabel": [False, 2]}, "query 1, column multilabel: 2 should be true or false"),
         ({"size": [SIZE, "640x480"]}, "query 1, column size"),
         ({"size": [SIZE, [640]]}, "query 1, column size: .*should be"),
         ({"space": ["grid1000", "grid100"]}, "query 1, column space: unknown coordinate space"),
         ({"truth": [BOX, {"box": BOX}]}, "query 1, column truth: .* is no truth"),
         ({"truth": [BOX, [[1, 2, 3]]]}, "truth 1: boxes should be"),
+        ({"size": [SIZE, {"width": 640}]}, "query 1, column size"),
+        ({"truth": [BOX, [[64, 48, 64, 240]]]}, "truth 1: the box .* has no area"),
+        ({"truth": [BOX, {"boxes": BOX}], "frames": [1, 2]}, "truth 1: it has no frames"),
+        ({"truth": [BOX, {"boxes": BOX * 2, "labels": "ab"}]}, "labels should be a list of texts"),
+        ({"truth": [BOX, {"boxes": BOX, "labels": [None]}]}, "labels should be a list of texts"),
         ({"answer_marks": ["<a>", "<a>"]}, "answer_marks: '<a>' is not a pair"),
     ],
 )
@@ -354,6 +365,21 @@ def test_a_truth_outside_its_image_is_refused_everywhere(slip: str) -> None:
     for place in places:
         with pytest.raises(ValueError, match=why):
             place()
+
+
+def test_what_is_said_of_a_truth_is_checked_without_a_trainer() -> None:
+    options: dict[str, Any] = {"sizes": SIZE, "space": "grid1000"}
+    for changes, why in (
+        ({"thought_opened": "false"}, "thought_opened: 'false' should be True or False"),
+        ({"multilabel": "false"}, "multilabel: 'false' should be True or False"),
+        ({"frames": 2}, "truth 0: it has no frames"),
+    ):
+        for call in (findit.score, findit.reward):
+            with pytest.raises(ValueError, match=why):
+                call(["[]"], [BOX], "xyxy_json", **options, **changes)  # type: ignore[operator]
+    near = [[64, 48, 644, 480]]
+    with pytest.raises(ValueError, match="was it resized"):
+        findit.reward(["[]"], [near], "xyxy_json", **options)
 
 
 def test_a_truth_may_leave_its_image_by_a_pixel() -> None:

@@ -370,6 +370,9 @@ def test_only_what_a_trainer_would_change_is_copied(
     sides = "`MAX_PIXELS` at least 21,952, `MIN_PIXELS` at most 21,952"
     assert sides in printed(capsys)
     assert sides in Path("set/README.md").read_text(encoding="utf-8")
+    assert "Qwen's processors" not in Path("set/README.md").read_text(encoding="utf-8")
+    export(run("FindIt_Mine_xyxy_json", "[]", {"kind": "file_pixels"}))
+    assert "Qwen's processors resize them all the same" in printed(capsys)
     export(run("FindIt_Mine_xyxy_json", "[]", {"kind": "letterbox", "side": 640}))
     assert "Answers are in the space letterbox {'side': 640}" in printed(capsys)
     # Once more: the copies of the last export are replaced.

@@ -23,6 +23,7 @@ from ..core import suggestion
 from ..protocol import (
     THINK,
     USUAL_THOUGHTS,
+    MarksError,
     Message,
     NotAReplyError,
     Reply,
@@ -108,6 +109,8 @@ did you mean json?
     """
     if not isinstance(frames, int) or not 1 <= frames <= _MOST_FRAMES:
         raise VariantError(f"frames: {frames!r} should be a whole number, 1 to {_MOST_FRAMES}")
+    if multilabel not in (True, False):
+        raise VariantError(f"multilabel: {multilabel!r} should be True or False")
     row = _CUSTOM[_family(family, frames)]
     parts = []
     if multilabel:
@@ -226,6 +229,10 @@ class ReplyMarks:
     thoughts: MarksLike | None = None
     thought_opened: bool = False  # By the prompt, so replies begin within a thought
     answer: MarksLike | None = None  # What stands between them is read
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.thought_opened, bool):
+            raise MarksError(f"thought_opened: {self.thought_opened!r} should be True or False")
 
     @property
     def rule(self) -> ThoughtRule:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from math import isnan
 from threading import Lock
 from typing import Any
@@ -45,9 +46,27 @@ class EndMarks:
         '[1, 2, 3, 4]<|box_end|>'
         """
         reply = self.without_end(text).rstrip()
-        while (token := _LAST_TOKEN.search(reply)) and not has_meaning(token[0]):
-            reply = self.without_end(reply[: token.start()]).rstrip()
-        return reply
+        end = len(reply)
+        # There may be thousands of them: the text is cut once.
+        while start := self._start_of_end(reply, end):
+            end = len(reply[:start].rstrip()) if reply[start - 1].isspace() else start
+        return reply[:end].rstrip()
+
+    def _start_of_end(self, text: str, end: int) -> int | None:
+        """Return where the mark begins that ends before a place; None if there is none."""
+        for mark in self.named:
+            if text.endswith(mark, 0, end):
+                return end - len(mark)
+        token = _LAST_TOKEN.search(text, max(0, end - _LONGEST_TOKEN), end)
+        return token.start() if token and _is_end(token[0]) else None
+
+
+_LONGEST_TOKEN = 60  # Characters
+
+
+@lru_cache(maxsize=1024)
+def _is_end(token: str) -> bool:
+    return not has_meaning(token)
 
 
 def marks_of_ends(value: Any) -> EndMarks:

@@ -9,7 +9,7 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 from ..benchmarks.findit import FindItVariant
-from ..boxes import Corners, is_in_first_pixel, leaves_image
+from ..boxes import Corners, MatchRule, is_in_first_pixel, leaves_image
 from ..boxes import Ignored as Ignored
 from ..boxes import Truth as Truth
 from ..core import quoted_value
@@ -82,14 +82,20 @@ def sizes_of(sizes: Sizes, count: int) -> list[Size]:
         return [_size(tuple(values))] * count
     check_count(values, count, "sizes")
     keys = [tuple(v) if isinstance(v, (list, tuple)) else (v,) for v in values]
-    known = {key: _size(tuple(map(plain, key))) for key in {*keys}}
+    try:
+        known = {key: _size(tuple(map(plain, key))) for key in {*keys}}
+    except TypeError:  # of what cannot be a key
+        raise ValueError(f"size {quoted_value(values[0], 80)}: {_SHOULD_BE}") from None
     return [known[key] for key in keys]
+
+
+_SHOULD_BE = "should be (width, height) in whole pixels"
 
 
 def _size(edges: tuple[Any, ...]) -> Size:
     numbers = [float(edge) for edge in edges if isinstance(edge, Real)]
     if len(edges) != 2 or [n for n in numbers if n >= 1 and n.is_integer()] != list(edges):
-        raise ValueError(f"size {edges}: should be (width, height) in whole pixels")
+        raise ValueError(f"size {edges}: {_SHOULD_BE}")
     return int(edges[0]), int(edges[1])
 
 
@@ -129,7 +135,7 @@ def truth(
         boxes: (N, 4) corners (x1, y1, x2, y2) in pixels of the original image; empty: there is
             nothing to find.
         labels: (N,) labels, if the query has several.
-        frames: (N,) frames counted from 0, if the query has several.
+        frames: (N,) frames counted from 0, if the query has several; not stated: frame 0.
         ignored: objects that count neither as hits nor as misses, matched last: boxes, or
             :class:`.Ignored`, which has a frame, a label, and whether it is a crowd (an answer
             need only lie inside).
@@ -142,6 +148,8 @@ def truth(
     """
     corners = _corners(boxes)
     names = tuple(labels)
+    if isinstance(labels, str) or not all(isinstance(name, str) for name in names):
+        raise ValueError(f"labels should be a list of texts, not {quoted_value(labels, 80)}")
     places = tuple(frames) or (0,) * len(corners)
     for what, values in (("labels", names or corners), ("frames", places)):
         if len(values) != len(corners):
@@ -223,7 +231,12 @@ def checked_truth(value: Truth | BoxesLike, variant: FindItVariant, size: Size) 
         ValueError: a box is invalid or not in its image, or labels or frames do not fit.
     """
     true = value if isinstance(value, Truth) else truth(value)
+    if true.boxes and variant.frames > 1 and not isinstance(value, Truth):
+        raise ValueError("it has no frames: say truth(boxes, frames=[0, 2])")
     check_in_image(true, size)
+    flat = [box for box in true.boxes if box[0] == box[2] or box[1] == box[3]]
+    if flat and variant.match_rule is MatchRule.BOX_OVERLAP:
+        raise ValueError(f"the box {[*flat[0]]} has no area, so no answer can hit it")
     if true.boxes and bool(true.labels) != variant.multilabel:
         has = "has labels" if true.labels else "has no labels"
         raise ValueError(f"it {has}, but multilabel={variant.multilabel}")
@@ -270,13 +283,17 @@ def _why_outside(boxes: Sequence[Corners], size: Size) -> str:
     width, height = size
     if not any(leaves_image(box, (height, width)) for box in boxes):
         return f". All boxes lie in an image of {height} x {width}: is size (width, height)?"
-    if not any(leaves_image(box, (_THOUSAND, _THOUSAND)) for box in boxes):
+    reach = max(max(x2 / width, y2 / height) for _, _, x2, y2 in boxes)
+    in_thousand = not any(leaves_image(box, (_THOUSAND, _THOUSAND)) for box in boxes)
+    if in_thousand and reach > _BY_FAR:
         return (
             ". Are these thousandths? Multiply x by width / 1000, and y by height / 1000: boxes "
             "are in pixels of the original image"
         )
     return ". Boxes are in pixels of the original image: was it resized?"
 
+
+_BY_FAR = 1.05  # Of a side: a box that is cut off a little too late reaches less far
 
 _THOUSAND = 1000  # Models are often taught so: a slip of many data sets
 

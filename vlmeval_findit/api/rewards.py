@@ -80,8 +80,8 @@ def reward(
     >>> reward("[0, 0, 500, 300]", box, "xyxy_text", by="iou", **options)
     0.6000000238418579
 
-    If there is nothing to find, a reply that says so in the requested format is 1, as is a reply
-    with ignored objects alone; every other reply is 0, an empty reply too. A failed call (None) is
+    If there is nothing to find, an empty answer (``[]``) is 1, as is a reply with ignored objects
+    alone; every other reply is 0, an empty reply too. A failed call (None) is
     NaN.
 
     Args:

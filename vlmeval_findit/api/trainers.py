@@ -124,6 +124,8 @@ def _truth(value: Any) -> Any:
         Ignored(**_stated(each)) if isinstance(each, Mapping) else each
         for each in arguments.pop("ignored", ())
     ]
+    if {"boxes"} == {*arguments} and not ignored:
+        return arguments["boxes"]  # So that nobody takes them for boxes with frames
     try:
         return truth(**arguments, ignored=ignored)
     except TypeError as error:
@@ -150,14 +152,20 @@ def _frames(value: Any) -> int:
 
 def _boolean(value: Any) -> bool:
     known = plain(value)
-    if isinstance(known, str) and known in _BOOLEANS:
-        known = _BOOLEANS[known]
-    if not isinstance(known, bool):
+    if not isinstance(known, (bool, int, str)) or known not in _BOOLEANS:
         raise ValueError(f"{quoted_value(value, 80)} should be true or false")
-    return known
+    return _BOOLEANS[known]
 
 
-_BOOLEANS = {"true": True, "false": False, "True": True, "False": False}
+# Tables of other programs have numbers or texts.
+_BOOLEANS: Mapping[Any, bool] = {
+    True: True,
+    False: False,
+    "true": True,
+    "false": False,
+    "True": True,
+    "False": False,
+}
 
 
 def _pair_of_marks(value: Any) -> Any:
@@ -328,6 +336,10 @@ class _OpenRlhfReward(RewardFunction):
         import torch
 
         _check_columns({"prompts": prompts, "labels": labels}, len(queries), "queries")
+        for name, texts in (("queries", queries), ("prompts", prompts)):
+            for at, text in enumerate(texts):
+                if not isinstance(text, str):
+                    raise ValueError(f"{name} {at}: {quoted_value(text, 80)} is no text")
         columns = []
         for at, (label, prompt) in enumerate(zip(labels, prompts, strict=True)):
             query = _of_label(at, label)

@@ -42,13 +42,16 @@ class TrainingImages:
             return str(path)
         return self.copies.add(path, seen or size)
 
+    def _are_multiples(self, step: int) -> bool:
+        return all(width % step == height % step == 0 for width, height in self.sizes)
+
     def notes(self, trainer: str) -> list[str]:
         """Say in sentences what of the images a user must know to train on them."""
         notes = []
         if self.copies:
             notes.append(
-                f"{counted(len(self.copies), 'image')} copied to `{IMAGES}/`: a trainer would "
-                "turn, resize or blacken the original."
+                f"{counted(len(self.copies), 'image')} copied to `{IMAGES}/`: of the originals a "
+                "trainer may see other pixels."
             )
         if self.sizes:
             pixels = sorted(width * height for width, height in self.sizes)
@@ -57,6 +60,11 @@ class TrainingImages:
                 "Answers count pixels of these images, so the trainer must not resize them: "
                 f"{most} at least {pixels[-1]:,}, {least} at most {pixels[0]:,}."
             )
+            if not any(map(self._are_multiples, _STEPS)):
+                notes.append(
+                    "Qwen's processors resize them all the same, to multiples of 28 or 32 pixels: "
+                    "train such a model on a run in its own space (smart_resize)."
+                )
         for space in self.placings:
             notes.append(
                 f"Answers are in the space {space}, so the trainer must place images in it as "
@@ -64,6 +72,8 @@ class TrainingImages:
             )
         return notes
 
+
+_STEPS = (28, 32)  # Of Qwen's processors
 
 # What bounds the pixels of an image, in the words of each trainer: the least, and the most
 _SETTINGS = {

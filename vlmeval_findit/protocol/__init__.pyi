@@ -119,6 +119,7 @@ from .thoughts import (
     ThoughtRule as ThoughtRule,
     USUAL_THOUGHTS as USUAL_THOUGHTS,
     rule_of as rule_of,
+    MarksError as MarksError,
     thought_marks as thought_marks,
     split_thought as split_thought,
     opened_by as opened_by,
