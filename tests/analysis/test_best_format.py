@@ -82,7 +82,7 @@ def test_everything_names_the_same_format(
     board = make_board(runs)
     assert board.cells["M", "Pascal"].run.variant.format == expected
     page = make_page(board, datetime(2026, 1, 2, tzinfo=UTC))
-    assert f"<b>M</b>: <code>{expected}</code> on Pascal" in page
+    assert f"<code>{expected}</code> on Pascal: <b>M</b>" in page
     [label] = re.findall(r'"description":"F1@0.5[^"]* by rep[^"]*; reported: M ([^"]+)"', page)
     assert label.removesuffix(" bbox").replace(" ", "_") == expected
 
