@@ -367,7 +367,7 @@ def test_a_truth_outside_its_image_is_refused_everywhere(slip: str) -> None:
             place()
 
 
-def test_what_is_said_of_a_truth_is_checked_without_a_trainer() -> None:
+def test_arguments_are_checked_without_a_trainer() -> None:
     options: dict[str, Any] = {"sizes": SIZE, "space": "grid1000"}
     for changes, why in (
         ({"thought_opened": "false"}, "thought_opened: 'false' should be True or False"),
