@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from vlmeval_findit.core import atomic_write, clear_left_behind, file_sha256, write_once
+from vlmeval_findit.core import atomic_write, clear_leftovers, file_sha256, write_once
 
 
 def test_a_failed_write_keeps_the_old_file(tmp_path: Path) -> None:
@@ -92,7 +92,7 @@ def test_what_killed_writers_left_is_deleted_and_nothing_else(tmp_path: Path) ->
     with atomic_write(page) as f:
         f.write("whole")
         (writing,) = set(tmp_path.iterdir()) - {left, *others}
-        clear_left_behind(page)
+        clear_leftovers(page)
         assert not left.exists()
         assert writing.exists(), "its writer lives"
     assert page.read_text() == "whole"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import json
 import shutil
-from collections.abc import Callable
 from itertools import count
 from pathlib import Path
 
@@ -201,25 +200,6 @@ def test_images_that_another_import_needs_stay(data_root: Path, place: str, caps
     assert remove("Other") == 0
     assert remove("Mine") == 0
     assert not (data_root / "images" / "Mine").exists()
-
-
-def test_images_of_an_import_that_was_killed_can_be_removed(
-    data_root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    before = without_registry(data_root)
-    replace: Callable[[Path, Path], Path] = Path.replace
-
-    def killed(path: Path, target: Path) -> Path:
-        if target.name == "b.png":
-            raise KeyboardInterrupt
-        return replace(path, target)
-
-    monkeypatch.setattr(Path, "replace", killed)
-    assert import_hub("a.png", "b.png") != 0
-    monkeypatch.setattr(Path, "replace", replace)
-    assert [path.name for path in (data_root / "images" / "Mine").iterdir()] == ["a.png"]
-    assert remove("Mine") == 0
-    assert without_registry(data_root) == before
 
 
 @pytest.mark.parametrize("text", ["", "{", "[1]", '{"a.png": 1}'])

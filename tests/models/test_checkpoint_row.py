@@ -149,7 +149,16 @@ def test_any_transformers_checkpoint_runs_with_a_stated_space(
             row_of_checkpoint("mine", str(checkpoint(tmp_path / other, other)), space_stated=True)
 
 
-@pytest.mark.parametrize("config", ["{}", "[]", "{", '{"model_type": 5}', '{"model_type": ""}'])
+@pytest.mark.parametrize("config", ["[]", "{", "1", ""])
+def test_a_config_that_is_no_object_is_refused(config: str, tmp_path: Path) -> None:
+    folder = write_base(tmp_path / "ft")
+    (folder / "config.json").write_text(config)
+    assert architecture_of(str(folder)) is None
+    with pytest.raises(ValueError, match=r"config\.json: .* Copy the file that was saved with"):
+        row_of_checkpoint("mine", str(folder), "InternVL3")
+
+
+@pytest.mark.parametrize("config", ["{}", '{"model_type": 5}', '{"model_type": ""}'])
 def test_a_config_that_says_nothing_decides_and_contradicts_nothing(
     config: str, tmp_path: Path
 ) -> None:

@@ -15,7 +15,7 @@ from typing import Any, TextIO, TypeVar
 import click
 from click.shell_completion import CompletionItem
 
-from ..core import RESULTS_VARIABLE, as_called, printable_lines
+from ..core import RESULTS_VARIABLE, as_called, clear_leftovers, printable_lines
 from ..data import BoxForm
 
 AnyCommand = TypeVar("AnyCommand", bound=Callable[..., Any] | click.Command)
@@ -241,7 +241,10 @@ FILE = click.Path(path_type=Path, dir_okay=False)
 
 
 class _Written(click.Path):
-    """A path that a command writes, refused before it has computed anything."""
+    """A path that a command writes, refused before it has computed anything.
+
+    What killed commands left beside it is made good.
+    """
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         from ..storage import is_writable
@@ -253,6 +256,7 @@ class _Written(click.Path):
             raise ValueError(f"{named} {path}: {existing} is not a folder")
         if existing.is_dir() and not is_writable(existing):
             raise ValueError(f"{named} {path}: {existing} cannot be written to. Name another")
+        clear_leftovers(path)
         return path
 
 

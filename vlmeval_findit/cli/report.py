@@ -16,9 +16,9 @@ from ..core import (
     ConfigError,
     as_called,
     atomic_write,
-    clear_left_behind,
     counted,
     suffix_of,
+    write_together,
 )
 from ..engine import CellBuilder
 from ..report import (
@@ -137,17 +137,20 @@ def write_report(
     boards = boards_from(runs, formats, RowData.SUMS, reviews, figures)
     sides = sides_of(compared, boards)
     out.parent.mkdir(parents=True, exist_ok=True)
-    status = 0
+    pages = []
+    texts = {}
     for board in boards:
         path = out
         if board is not boards[0]:
             path = path.with_name(f"{path.stem}-{board.benchmark.name}{path.suffix}")
+        failures: list[SectionFailure] = []
+        texts[path] = make_page(board, datetime.now(UTC), cards, sides, failures.append)
+        pages.append((board, path, failures))
+    write_together(texts)
+    status = 0
+    for board, path, failures in pages:
         if len(boards) > 1:
             say(f"{board.benchmark.name}:")
-        failures: list[SectionFailure] = []
-        clear_left_behind(path)
-        with atomic_write(path) as f:
-            f.write(make_page(board, datetime.now(UTC), cards, sides, failures.append))
         print_remarks(board, path.name)
         counts = f"{counted(len(board.runs), 'run')}, {counted(len(board.models), 'model')}"
         say(f"{path}: {counts}, {path.stat().st_size / 1e6:.1f} MB")
@@ -197,7 +200,6 @@ def _watch(path: Path, out: Path, every: float) -> int:
 
 
 def _write_live_page(out: Path, snapshot: SweepSnapshot, every: float | None) -> None:
-    clear_left_behind(out)
     with atomic_write(out) as f:
         f.write(make_live_page(snapshot, datetime.now(UTC), every))
 

@@ -119,7 +119,6 @@ from .files import (
     sha256_of as sha256_of,
     replacing as replacing,
     left_behind as left_behind,
-    clear_left_behind as clear_left_behind,
     atomic_write as atomic_write,
     write_text_once as write_text_once,
     write_once as write_once,
@@ -129,6 +128,14 @@ from .files import (
     HashedFile as HashedFile,
     FileHashes as FileHashes,
     file_state as file_state,
+)
+
+from .file_set import (
+    FileSet as FileSet,
+    new_file_set as new_file_set,
+    settle_file_sets as settle_file_sets,
+    write_together as write_together,
+    clear_leftovers as clear_leftovers,
 )
 
 from .yaml_text import (

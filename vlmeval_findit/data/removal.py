@@ -49,7 +49,7 @@ def imports_called(name: str) -> list[str]:
     """
     if name in custom_datasets() or _facts_say(name, "imported as", name):
         return [name]
-    if unpacked_path(name).is_file():  # An import was killed before it wrote a table
+    if unpacked_path(name).is_file():  # Its images stayed while another import needed them
         return [name]
     source = SOURCES.get(name)
     parts = [source.dataset(part) for part in source.parts] if source is not None else []

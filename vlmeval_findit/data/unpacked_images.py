@@ -11,7 +11,15 @@ from collections.abc import Mapping
 from filecmp import cmp
 from pathlib import Path
 
-from ..core import TextError, file_sha256, read_json, unsafe_name, validate, write_text_once
+from ..core import (
+    FileSet,
+    TextError,
+    file_sha256,
+    read_json,
+    unsafe_name,
+    validate,
+    write_text_once,
+)
 from ..storage import lmu_data_root
 from .annotated_samples import AnnotationError
 
@@ -78,17 +86,10 @@ def contents_to_move(name: str, now: Path) -> dict[str, str]:
     return contents
 
 
-def move_to_place(name: str, now: Path, contents: Mapping[str, str]) -> Path:
-    """Move unpacked images to their place, and return it; they are recorded before.
-
-    A kill in between leaves a record of all that was moved.
-    """
+def add_unpacked(name: str, now: Path, contents: Mapping[str, str], files: FileSet) -> None:
+    """Add unpacked images to the files of a dataset, with the record of them."""
     if contents:
         record = json.dumps(_recorded(name) | dict(contents))
-        write_text_once(unpacked_path(name), record)
-    folder = unpacked_folder(name)
+        write_text_once(files.folder / unpacked_path(name).name, record)
     for image in contents:
-        target = folder / image
-        target.parent.mkdir(parents=True, exist_ok=True)
-        (now / image).replace(target)
-    return folder
+        files.move(now / image, unpacked_folder(name) / image)

@@ -7,13 +7,13 @@ run that are needed to check its values are copied into it.
 from __future__ import annotations
 
 import json
+import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
-from ..core import atomic_write, file_sha256, parse_json, read_json, read_text
+from ..core import atomic_write, file_sha256, new_file_set, parse_json, read_json, read_text
 from ..scoring import Run, RunError, score_command
 from ..storage import (
     CHECKSUMS,
@@ -38,14 +38,15 @@ def rewrite_folder(out: Path, target: str) -> Iterator[Path]:
     Raises:
         NotExportableError: ``out`` was not written by an export, or its files were changed.
     """
-    before = _checksums(out, target)
-    out.parent.mkdir(parents=True, exist_ok=True)
-    with TemporaryDirectory(prefix=f".{out.name}.", dir=out.parent) as temporary:
-        new = Path(temporary) / "new"
-        new.mkdir()
+    # The folder may be named "." or lie behind a link.
+    root = Path(os.path.abspath(out))
+    root.parent.mkdir(parents=True, exist_ok=True)
+    with new_file_set(root, root) as files:
+        before = _checksums(out, target)
+        new = files.folder
         yield new
-        files = sorted(path for path in new.rglob("*") if path.is_file())
-        now = {path.relative_to(new).as_posix(): file_sha256(path) for path in files}
+        written = sorted(path for path in new.rglob("*") if path.is_file())
+        now = {path.relative_to(new).as_posix(): file_sha256(path) for path in written}
         for name in {**before, **now}:
             path = out / name
             if path.is_file() and file_sha256(path) not in (before.get(name), now.get(name)):
@@ -54,14 +55,9 @@ def rewrite_folder(out: Path, target: str) -> Iterator[Path]:
                     "folder with --out"
                 )
         _write_checksums(new, target, now)
-        if not out.exists():
-            new.replace(out)
-            return
-        for name in (*now, CHECKSUMS):
-            (out / name).parent.mkdir(parents=True, exist_ok=True)
-            (new / name).replace(out / name)
         for name in {*before} - {*now}:
-            (out / name).unlink(missing_ok=True)
+            files.delete(root / name)
+        files.commit()
 
 
 def make_store(out: Path, target: str) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ..benchmarks import prefix_of
-from ..core import atomic_write, clear_left_behind
+from ..core import atomic_write, new_file_set
 from .board import HOME, Board, BoardCell
 from .board_tables import (
     EXCLUDED_COLUMNS,
@@ -31,6 +31,8 @@ from .result_table import Table
 from .table_output import markdown_page, to_csv, to_json
 from .workbook import write_sheets
 
+WORKBOOK = "leaderboard.xlsx"
+
 
 def board_folder(board: Board, out: Path) -> Path:
     """Return the folder of a leaderboard's files: ``out`` for FindIt's, else a folder in it."""
@@ -43,7 +45,7 @@ def write_board(
     time: datetime | None = None,
     style: PaperStyle = PaperStyle.BOOKTABS,
 ) -> list[Path]:
-    """Write the leaderboard of a time (None: now) into a folder; return the files.
+    """Write the leaderboard of a time (None: now) into a folder, all at once; return the files.
 
     Slices have a file if there are any.
     """
@@ -62,10 +64,6 @@ def write_board(
     texts["openvlm.json"] = to_openvlm(board, time or datetime.now())
     texts["leaderboard.md"] = as_markdown(board)
     texts["leaderboard.tex"] = as_latex(board, style)
-    for name, text in texts.items():
-        clear_left_behind(out / name)
-        with atomic_write(out / name) as f:
-            f.write(text)
     scores, *metrics = _metric_tables(board)
     # A sheet is for people: they find nothing in columns of zeros.
     dull = dull_counts([row.run.provenance.costs for row in board.runs])
@@ -81,9 +79,15 @@ def write_board(
         **{table.title: table for table in metrics},
         **{table.title.partition(":")[0]: table for table in (*others, values)},
     }
-    workbook = out / "leaderboard.xlsx"
-    write_sheets(sheets, workbook)
-    return [workbook, *(out / name for name in texts)]
+    with new_file_set(out / WORKBOOK, out) as files:
+        write_sheets(sheets, files.folder / WORKBOOK)
+        for name, text in texts.items():
+            with atomic_write(files.folder / name) as f:
+                f.write(text)
+        if "slices.csv" not in texts:
+            files.delete(out / "slices.csv")
+        files.commit()
+    return [out / name for name in (WORKBOOK, *texts)]
 
 
 def _metric_tables(board: Board, formats: bool = False) -> list[Table]:

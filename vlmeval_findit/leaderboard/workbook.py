@@ -15,7 +15,7 @@ from openpyxl.styles import Alignment, Border, Font, PatternFill, Side
 from openpyxl.utils import get_column_letter
 from openpyxl.worksheet.properties import PageSetupProperties
 
-from ..core import clear_left_behind, printable, replacing
+from ..core import printable, replacing
 from .legends import IN_A_SHEET, signs_note
 from .result_table import Field, FieldType, Table, TableCell, bounds_of, sign_of, text_of
 from .table_output import all_notes
@@ -94,7 +94,6 @@ def write_sheets(tables: Mapping[str, Table], path: Path) -> None:
         styles.apply(_NOTE, _put(notes, row, 1, line))
         # Not every program computes the height of folded text.
         notes.row_dimensions[row].height = 14 * (1 + len(line) // _NOTES_WIDTH)
-    clear_left_behind(path)
     with replacing(path) as temporary:
         book.save(temporary)
 

@@ -11,8 +11,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from ..core import TextError, object_or_empty, read_json, read_text
+from ..core import TextError, object_or_empty, read_text
 from .adapter import HUB_IDENTIFIER, adapter_of
+from .checkpoint_settings import read_settings
 
 _PROCESSORS = ("preprocessor_config.json", "processor_config.json")
 
@@ -146,8 +147,8 @@ def _product(values: Mapping[str, Any], *names: str) -> int | None:
 
 
 def _object(path: Path) -> Mapping[str, Any]:
-    with suppress(OSError, TextError):
-        return object_or_empty(read_json(path))
+    with suppress(OSError, ValueError):  # Its own fault is told elsewhere
+        return read_settings(path)
     return {}
 
 

@@ -17,6 +17,7 @@ from typing import Any
 from ..core import FileHashes, HashedFile, file_sha256, read_json, write_text_once
 from ..storage import FolderError, lmu_data_root, make_lmu_data_root
 from .adapter import HUB_IDENTIFIER, adapter_of, refuse_adapter
+from .checkpoint_settings import refuse_settings_files
 from .loading_report import refuse_wrapped
 from .shipped_weights import refuse_missing_weights
 from .weight_files import names_of_weights, refuse_untied
@@ -134,6 +135,7 @@ def refuse_missing(checkpoint: str) -> None:
 
 
 def _refuse_weights(folder: str) -> None:
+    refuse_settings_files(Path(folder))
     refuse_wrapped(folder, names_of_weights(Path(folder)))
     refuse_untied(Path(folder))
 

@@ -15,6 +15,7 @@ from typing import Any, BinaryIO, NamedTuple
 
 from ..core import open_regular
 
+_MOST_PICKLED = 64 << 20  # Bytes of a pickle without the numbers; a large model's has some 5 MB
 _BEFORE = 3  # Pickles before the values in the form of torch before 1.6
 
 
@@ -87,8 +88,12 @@ def _any_tensor(*args: Any) -> StoredTensor:
     return StoredTensor()
 
 
-class _PickleReader(pickle.Unpickler):
-    """Reads a pickle without importing anything."""
+class _PickleReader(pickle._Unpickler):
+    """Reads a pickle without importing anything.
+
+    The reader in Python keeps a pickle's memory in a dictionary: that in C makes room for as many
+    places as a number in the file says.
+    """
 
     def find_class(self, module: str, name: str) -> Any:
         if name == "OrderedDict":
@@ -117,7 +122,10 @@ def read_torch_file(path: Path) -> Any:
         if zipfile.is_zipfile(path):
             with zipfile.ZipFile(path) as parts:
                 (name,) = (each for each in parts.namelist() if each.endswith("data.pkl"))
-                return _PickleReader(BytesIO(parts.read(name))).load()
+                if parts.getinfo(name).file_size > _MOST_PICKLED:
+                    return None
+                with parts.open(name) as part:
+                    return _PickleReader(BytesIO(part.read(_MOST_PICKLED))).load()
         with open_regular(path) as f:
             return _before_zip(f)
     except Exception:  # A pickle may raise anything; who loads the file says what is wrong
@@ -145,17 +153,22 @@ def wrapped_in(values: Any) -> tuple[str, ...]:
     >>> wrapped_in({"a.weight": StoredTensor()})
     ()
     """
-    found = [((), len(tensors_in(values))), *_mappings(values)]
+    found = [((), len(tensors_in(values))), *_mappings(values, set())]
     keys, _ = max(found, key=lambda each: each[1])  # The first of equally many
     return keys
 
 
-def _mappings(values: Any, above: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], int]]:
-    """Yield the keys to each mapping of tensors, and how many it has."""
-    for name, each in values.items() if isinstance(values, dict) and len(above) < 3 else ():
+def _mappings(
+    values: Any, seen: set[int], above: tuple[str, ...] = ()
+) -> Iterator[tuple[tuple[str, ...], int]]:
+    """Yield the keys to each mapping of tensors, and how many it has; each once."""
+    if not isinstance(values, dict) or len(above) == 3 or id(values) in seen:
+        return
+    seen.add(id(values))  # A pickle may name one object a thousand times, in itself too
+    for name, each in values.items():
         if count := len(tensors_in(each)):
             yield (*above, str(name)), count
-        yield from _mappings(each, (*above, str(name)))
+        yield from _mappings(each, seen, (*above, str(name)))
 
 
 def is_object(values: Any) -> bool:

@@ -9,10 +9,20 @@ import re
 import zipfile
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cache
+from math import prod
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ..core import counted, error_line, first_few, open_regular, read_json, suffix_of
+from ..core import (
+    counted,
+    error_line,
+    first_few,
+    open_regular,
+    quoted_value,
+    read_json,
+    suffix_of,
+    unsafe_name,
+)
 from .adapter import CONFIG, OF_ADAPTER, adapter_of
 from .safetensors_header import read_header
 from .torch_file import StoredTensor, is_object, read_torch_file, tensors_in, wrapped_in
@@ -45,6 +55,10 @@ def shards_of(index: Path) -> list[Path]:
     Raises one of :data:`READ_ERRORS` if it is no index.
     """
     names = dict.fromkeys(read_json(index)["weight_map"].values())
+    for name in names:
+        why = unsafe_name(name)
+        if why is not None:
+            raise ValueError(f"the shard {quoted_value(name)} {why}")
     return [index.parent / name for name in names]
 
 
@@ -61,9 +75,43 @@ def fault_of(file: Path) -> str | None:
     if suffix_of(file) != ".safetensors":
         return _fault_of_torchs(file, begin)
     header = read_header(file)
-    tensors = (tensor for name, tensor in header.values.items() if name != _METADATA)
-    expected = header.end + max((tensor["data_offsets"][1] for tensor in tensors), default=0)
-    return None if size == expected else f"it has {size:,} bytes; its header says {expected:,}"
+    tensors = {name: each for name, each in header.values.items() if name != _METADATA}
+    ends = [tensor["data_offsets"][1] for tensor in tensors.values()]
+    expected = header.end + max(ends, default=0)
+    if size != expected:
+        return f"it has {size:,} bytes; its header says {expected:,}"
+    return _fault_of_places(tensors)
+
+
+def _fault_of_places(tensors: Mapping[str, Any]) -> str | None:
+    """Return which tensor of a header has not the place that its type and shape need, and why.
+
+    The format has no gaps: each begins where another ends.
+    """
+    end = 0
+    for name, tensor in sorted(tensors.items(), key=lambda item: item[1]["data_offsets"]):
+        begin, next_end = tensor["data_offsets"]
+        if begin != end or next_end < begin:
+            return f"its header is wrong: {name} has the bytes {begin:,} to {next_end:,}"
+        shape = tensor["shape"]
+        bits = _BITS.get(tensor["dtype"])
+        if min(shape, default=0) < 0:
+            return f"its header is wrong: {name} has the shape {shape}"
+        if bits is not None and bits * prod(shape) != 8 * (next_end - begin):
+            return (
+                f"its header is wrong: {name} of {tensor['dtype']} and shape {shape} in "
+                f"{next_end - begin:,} bytes"
+            )
+        end = next_end
+    return None
+
+
+# Types of numbers whose size is known; a newer one is not checked
+_BITS = {
+    "BOOL": 8, "U8": 8, "I8": 8, "F8_E4M3": 8, "F8_E5M2": 8, "F8_E8M0": 8,
+    "U16": 16, "I16": 16, "F16": 16, "BF16": 16,
+    "U32": 32, "I32": 32, "F32": 32, "U64": 64, "I64": 64, "F64": 64,
+}  # fmt: skip
 
 
 def _fault_of_torchs(file: Path, begin: bytes) -> str | None:
@@ -125,6 +173,11 @@ def names_of_weights(folder: Path) -> list[str]:
             )
         where |= dict.fromkeys(tensors, file)
     return [*where]
+
+
+def weight_bytes(folder: Path) -> int:
+    """Return how many bytes the files of weights have that are loaded from a folder."""
+    return sum(file.stat().st_size for file in _loaded_files(folder))
 
 
 def shapes_in(folder: Path) -> dict[str, tuple[int, ...]]:

@@ -13,6 +13,7 @@ from .folders import (
     custom_datasets as custom_datasets,
     known_custom_datasets as known_custom_datasets,
     register_dataset as register_dataset,
+    replace_dataset as replace_dataset,
     FolderError as FolderError,
     table_folders as table_folders,
     find_table as find_table,

@@ -9,6 +9,7 @@ import os
 import stat
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from functools import cache, lru_cache
 from pathlib import Path
@@ -22,6 +23,7 @@ from ..core import (
     Config,
     Count,
     Expected,
+    FileSet,
     MisplacedError,
     Text,
     TextError,
@@ -32,6 +34,7 @@ from ..core import (
     parse_json,
     quoted_value,
     read_text,
+    settle_file_sets,
     shipped_folder,
     validate,
     yaml_value,
@@ -179,12 +182,27 @@ def custom_datasets() -> Mapping[str, CustomDataset]:
     if last is not None and (last.path, last.state) == (path, state):
         return last.rows
     _registry = None  # Nothing old is known where reading fails
+    if path.parent.is_dir():
+        _settle(path)
+        state = _state_of(path)
     rows: Mapping[str, CustomDataset] = MappingProxyType({})
     if state is not None:
         kind = dict[str, CustomDataset]
         rows = MappingProxyType(_read(path, kind, parse_json, DatasetFileError))
     _registry = _Registry(path, state, rows)
     return rows
+
+
+def _settle(path: Path) -> None:
+    """Put the files of an import in their places that was killed while it did so."""
+    try:
+        settle_file_sets(path)
+    except OSError as error:
+        raise DatasetFileError(
+            f"{path}: an import was killed while it put its files in their places, and they "
+            f"cannot be moved ({error}). Type the command again as a user who may write to "
+            f"{path.parent}"
+        ) from None
 
 
 def known_custom_datasets() -> Mapping[str, CustomDataset]:
@@ -207,16 +225,45 @@ def register_dataset(name: str, row: CustomDataset | None) -> None:
     """Write the row of a custom dataset; None: delete it. Other processes may write others."""
     path = custom_datasets_file()
     path.parent.mkdir(parents=True, exist_ok=True)
+    with _registering(path):
+        before = dict(custom_datasets())
+        rows = _with_row(before, name, row)
+        if rows != before:
+            _write_rows(path, rows)
+
+
+def replace_dataset(files: FileSet, name: str, row: CustomDataset) -> None:
+    """Put the files of a custom dataset in their places, and its row in that of others, at once."""
+    path = custom_datasets_file()
+    with _registering(path):
+        rows = _with_row(custom_datasets(), name, row)
+        _write_rows(files.folder / path.name, rows)
+        # Whoever looks at the row afterwards finishes what a kill left of the rest.
+        files.commit(first=path.name)
+
+
+@contextmanager
+def _registering(path: Path) -> Iterator[None]:
+    """Let one process at a time write the file of custom datasets."""
     with FileLock(path.with_name(f"{path.name}.lock")):
         forget_custom_datasets()  # Another process may have written in the same instant
-        before = dict(custom_datasets())
-        rows = {known: value for known, value in before.items() if known != name}
-        if row is not None:
-            rows[name] = row
-        if rows != before:
-            with atomic_write(path) as f:
-                json.dump({name: asdict(row) for name, row in rows.items()}, f, indent=1)
+        try:
+            yield
+        finally:
             forget_custom_datasets()
+
+
+def _with_row(
+    rows: Mapping[str, CustomDataset], name: str, row: CustomDataset | None
+) -> dict[str, CustomDataset]:
+    """Return rows with another at the end; None: without one of that name."""
+    others = {known: value for known, value in rows.items() if known != name}
+    return others if row is None else {**others, name: row}
+
+
+def _write_rows(path: Path, rows: Mapping[str, CustomDataset]) -> None:
+    with atomic_write(path) as f:
+        json.dump({name: asdict(row) for name, row in rows.items()}, f, indent=1)
 
 
 def _state_of(path: Path) -> tuple[int, ...] | None:

@@ -11,13 +11,20 @@ import custom_data
 import pytest
 from custom_data import coco_values, make_images, write_coco
 from grids import grid
+from stand_ins import files_of
 
 from vlmeval_findit.benchmarks import is_dataset_name
-from vlmeval_findit.benchmarks.findit import DATASETS, VariantError, find_table, parse, read_table
+from vlmeval_findit.benchmarks.findit import DATASETS, find_table, parse, read_table
 from vlmeval_findit.boxes import Ignored
 from vlmeval_findit.cli import main
 from vlmeval_findit.data import load_dataset
-from vlmeval_findit.storage import custom_datasets_file, image_folder, meta_path, rows_to_leave_out
+from vlmeval_findit.storage import (
+    custom_datasets_file,
+    image_folder,
+    lmu_data_root,
+    meta_path,
+    rows_to_leave_out,
+)
 
 pytestmark = pytest.mark.usefixtures("data_root")
 
@@ -100,22 +107,21 @@ def test_it_is_usable_at_once_with_all_variants(tmp_path) -> None:
     assert rows_to_leave_out(list(dataset.queries.values()), folder, False) == frozenset()
 
 
-def test_a_kill_leaves_no_old_index_over_new_files(tmp_path, monkeypatch, capsys) -> None:
+def test_a_failed_import_leaves_the_dataset_as_it_was(tmp_path, monkeypatch, capsys) -> None:
     assert import_coco(tmp_path) == 0
     assert import_coco(tmp_path) == 2
     assert "was imported before (--replace)" in capsys.readouterr().err
     assert import_coco(tmp_path, "MyData", "--replace") == 0
+    before = files_of(lmu_data_root())
 
-    def kill(*arguments: object) -> None:
-        raise RuntimeError("killed")
+    def fail(*arguments: object) -> None:
+        raise RuntimeError("failed")
 
     with monkeypatch.context() as patch:
-        patch.setattr("vlmeval_findit.data.custom.build.write_ids", kill)
-        with pytest.raises(RuntimeError, match="killed"):
+        patch.setattr("vlmeval_findit.data.custom.build.write_ids", fail)
+        with pytest.raises(RuntimeError, match="failed"):
             import_coco(tmp_path, "MyData", "--replace")
-    with pytest.raises(VariantError, match="MyData"):
-        parse("FindIt_MyData_xyxy_json")
-    assert import_coco(tmp_path) == 0
+    assert files_of(lmu_data_root()) == before
     assert parse("FindIt_MyData_xyxy_json").name == "FindIt_MyData_xyxy_json"
 
 

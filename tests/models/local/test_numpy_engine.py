@@ -229,7 +229,11 @@ def copied(folder: Path, changed: dict[str, Any]) -> str:
     header, numbers = json.loads(data[8 : 8 + length]), bytearray(data[8 + length :])
     for name, value in changed.items():
         if value is None:
-            del header[name]
+            begin, end = header.pop(name)["data_offsets"]
+            del numbers[begin:end]
+            for entry in header.values():  # Others follow without a gap
+                if entry.get("data_offsets", [0])[0] >= end:
+                    entry["data_offsets"] = [at - (end - begin) for at in entry["data_offsets"]]
             continue
         begin, end = header[name]["data_offsets"]
         numbers[begin:end] = np.full((end - begin) // 2, value, dtype=np.float16).tobytes()

@@ -245,7 +245,7 @@ def write_rows(
     table_files.write_table(path, kind, rows, {**origin, **facts}, values)
     notes: list[str] = []
     for problem, count in sorted(Counter(each["what"] for each in odd).items()):
-        notes.append(f"{count} boxes {problem}, left as they are: {meta_path(path)}")
+        notes.append(f"{count} boxes {problem}, left as they are: {meta_path(path).name}")
     without_box = sum(not truth.boxes for truth in truths)
     ignored = sum(len(truth.ignored) for truth in truths)
     shown = f"{boxes:>8} boxes"

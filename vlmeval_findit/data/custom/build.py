@@ -6,7 +6,7 @@ import json
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain, groupby
 from operator import itemgetter
 from os import listdir
@@ -15,22 +15,22 @@ from pathlib import Path
 from typing import Any
 
 from ...benchmarks.findit import FindItQuery, PreparedTable, thinned_query, write_table
-from ...core import RARE_COLLECTIONS, suffix_of, write_text_once
+from ...core import RARE_COLLECTIONS, FileSet, new_file_set, suffix_of, write_text_once
 from ...storage import (
     CustomDataset,
     Lock,
     contents_path,
-    lmu_data_root,
+    custom_datasets_file,
     make_lmu_data_root,
     meta_path,
-    register_dataset,
+    replace_dataset,
 )
 from ..annotated_samples import AnnotationError, Sample, Samples
 from ..ledger import Ledger
-from ..unpacked_images import contents_to_move, move_to_place, unpacked_folder
+from ..unpacked_images import add_unpacked, contents_to_move, unpacked_folder
 from .annotation_values import IMAGE_SUFFIXES
 from .checks import Sizes, check_frame_sizes, check_name, check_samples, usable_boxes
-from .coco_ids import write_ids
+from .coco_ids import ids_path, write_ids
 from .exif_pixels import (
     ExifPixels,
     annotated_sizes,
@@ -87,12 +87,16 @@ def import_samples(
             then.
     """
     choices = choices or ImportChoices()
-    make_lmu_data_root()  # before anything asks what it has
+    root = make_lmu_data_root()  # before anything asks what it has
     check_name(name, choices.replace)
     check_samples(samples)
-    with _unpack_images(name, samples) as (now, settle):
+    with (
+        _only_import(name, samples),
+        new_file_set(custom_datasets_file(), root) as files,
+    ):
+        unpacked = _unpack_images(name, samples, files)
         samples, images = checked_images(
-            samples, now, choices.skip_unreadable_images, choices.progress
+            samples, unpacked.now, choices.skip_unreadable_images, choices.progress
         )
         if isinstance(samples.images, Path):
             _account_for_others(samples, samples.images)
@@ -114,24 +118,32 @@ def import_samples(
         )
         if not checked:
             raise AnnotationError(f"{samples.source}: no query has boxes that can be used")
-        # A kill between here and the end leaves no dataset of the old name over new files.
-        register_dataset(name, None)
-        folder = settle()
-    frames = samples.frames or len(checked[0].images)
-    tables = _write(name, samples, checked, sizes, frames, origin or {})
-    write_ids(tables[0].path, samples, converted.turned)
-    contents = {name: image.content for name, image in images.items()}
-    write_text_once(contents_path(tables[0].path), json.dumps(contents))
-    row = CustomDataset(
-        folder=str(folder.resolve()),
-        family=samples.family.value,
-        multilabel=len(tables) > 1,
-        captions=bool(checked[0].caption),
-        negatives=any(table.without_box for table in tables),
-        frames=frames,
-    )
-    register_dataset(name, row)
-    return ImportedDataset(name, row, tables, _values_by_kind(checked), samples.ledger)
+        frames = samples.frames or len(checked[0].images)
+        tables = _write(files.folder, name, samples, checked, sizes, frames, origin or {})
+        write_ids(tables[0].path, samples, converted.turned)
+        contents = {name: image.content for name, image in images.items()}
+        write_text_once(contents_path(tables[0].path), json.dumps(contents))
+        _delete_others(name, files)
+        row = CustomDataset(
+            folder=str(unpacked.place.resolve()),
+            family=samples.family.value,
+            multilabel=len(tables) > 1,
+            captions=bool(checked[0].caption),
+            negatives=any(table.without_box for table in tables),
+            frames=frames,
+        )
+        replace_dataset(files, name, row)
+    tables = [replace(table, path=root / table.path.name) for table in tables]
+    return ImportedDataset(name, row, tuple(tables), _values_by_kind(checked), samples.ledger)
+
+
+def _delete_others(name: str, files: FileSet) -> None:
+    """Delete the files of the dataset that is replaced which the new one does not have."""
+    single = files.root / f"{name}.tsv"
+    multi = files.root / f"{name}_multilabel.tsv"
+    for path in (multi, meta_path(multi), ids_path(single)):
+        if not (files.folder / path.name).exists():
+            files.delete(path)
 
 
 def _values_by_kind(queries: Sequence[Sample]) -> dict[str, list[str]]:
@@ -161,57 +173,66 @@ def _account_for_others(samples: Samples, folder: Path) -> None:
                 samples.ledger.not_read("images of these folders that make no query", str(path))
 
 
-@contextmanager
-def _unpack_images(name: str, samples: Samples) -> Iterator[tuple[Path, Callable[[], Path]]]:
-    """Yield the folder of the images, and a function that moves them to their place and returns it.
+@dataclass(frozen=True, slots=True)
+class _ImageFolders:
+    """Where the images of an import are, and where they will be."""
 
-    Packed images are unpacked next to their place in LMUData; what a kill left there is deleted.
-    Other images stay where they are.
+    now: Path
+    place: Path
+
+
+@contextmanager
+def _only_import(name: str, samples: Samples) -> Iterator[None]:
+    """Let one process at a time unpack images for a name."""
+    if isinstance(samples.images, Path):
+        yield
+        return
+    lock = unpacked_folder(name).with_name(f".{name}.lock")
+    with Lock(lock, "another import is at work there"):
+        yield
+
+
+def _unpack_images(name: str, samples: Samples, files: FileSet) -> _ImageFolders:
+    """Return the folders of the images; packed ones are added to the files of the dataset.
+
+    These are unpacked next to their place in LMUData. Other images stay where they are.
     """
     images = samples.images
     if isinstance(images, Path):
-        yield images, lambda: images
-        return
-    folder = unpacked_folder(name)
-    now = folder.with_name(f".{name}.unpacked")
-    with Lock(folder.with_name(f".{name}.lock"), "another import is at work there"):
-        shutil.rmtree(now, ignore_errors=True)
-        try:
-            images.unpack(now)
-            contents = contents_to_move(name, now)
-            yield now, lambda: move_to_place(name, now, contents)
-        finally:
-            shutil.rmtree(now, ignore_errors=True)
+        return _ImageFolders(images, images)
+    place = unpacked_folder(name)
+    now = place.with_name(f".{name}.unpacked")
+    files.use(now)
+    shutil.rmtree(now, ignore_errors=True)
+    images.unpack(now)
+    add_unpacked(name, now, contents_to_move(name, now), files)
+    return _ImageFolders(now, place)
 
 
 # --- tables ---------------------------------------------------------------------------------------
 
 
 def _write(
+    out: Path,
     name: str,
     samples: Samples,
     checked: Sequence[Sample],
     sizes: Sizes,
     frames: int,
     origin: Mapping[str, Any],
-) -> tuple[PreparedTable, ...]:
-    """Write the tables of a dataset; delete a multi-label table that it has no more."""
+) -> list[PreparedTable]:
+    """Write the tables of a dataset into a folder."""
     single = [query for query in checked if isinstance(query.label, str)]
     multi = [query for query in checked if not isinstance(query.label, str)]
     # A dataset always has a table of single labels.
     single = single or list(chain.from_iterable(query.by_label() for query in multi))
-    out = lmu_data_root()
-    multi_name = f"{name}_multilabel"
     ledger = samples.ledger.as_json()
     origin = {"source": samples.source.name, "imported as": name, "ledger": ledger, **origin}
     tables = [write_table(out, name, _queries(single, sizes, frames), origin)]
     if multi:
-        tables.append(write_table(out, multi_name, _queries(multi, sizes, frames), origin))
-    else:
-        table = out / f"{multi_name}.tsv"
-        table.unlink(missing_ok=True)
-        meta_path(table).unlink(missing_ok=True)
-    return tuple(tables)
+        queries = _queries(multi, sizes, frames)
+        tables.append(write_table(out, f"{name}_multilabel", queries, origin))
+    return tables
 
 
 def _queries(samples: Sequence[Sample], sizes: Sizes, frames: int) -> list[FindItQuery]:

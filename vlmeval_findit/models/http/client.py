@@ -13,9 +13,9 @@ from aiohttp.abc import AbstractStreamWriter
 
 from .call_errors import CallError
 from .completion import ANSWERED_STATUSES
-from .lost_replies import lost_reply
+from .lost_replies import TLS_ADVICE, is_cut_off, lost_reply
 from .proxies import Proxy, ProxyError, proxy_for
-from .reply_bodies import MOST_LISTED_BYTES, BodyRoom, read_body, read_error, save_body
+from .reply_bodies import MOST_LISTED_BYTES, ROOM, read_body, read_error, save_body
 from .sent_whole import Sending
 from .service_errors import error_of
 from .stated_costs import read_headers
@@ -55,7 +55,8 @@ class HttpClient:
         # Seconds from name lookup to last byte.
         self.timeout = timeout
         self._proxy_for = cache(proxy_for)
-        self._room = BodyRoom()
+        # Of http:// only: whoever answered there speaks it
+        self._answered: set[str] = set()
 
     async def __aenter__(self) -> HttpClient:
         self._session = aiohttp.ClientSession(
@@ -93,7 +94,14 @@ class HttpClient:
         except CallError as error:
             raise error.with_note(way) from None
         except (aiohttp.ClientError, OSError, ValueError) as error:
-            raise lost_reply(error, sending, self.timeout).with_note(way) from None
+            lost = lost_reply(error, sending, self.timeout)
+            if is_cut_off(error, sending) and self._may_want_tls(request.url):
+                lost = lost.with_note(TLS_ADVICE)
+            raise lost.with_note(way) from None
+
+    def _may_want_tls(self, url: str) -> bool:
+        """Return whether an address is of http, and nothing there has answered in it yet."""
+        return url.startswith("http://") and _origin(url) not in self._answered
 
     async def _sent(self, request: HttpRequest, proxy: Proxy | None, sending: Sending) -> HttpReply:
         headers = dict(request.headers)
@@ -108,9 +116,10 @@ class HttpClient:
             allow_redirects=False,  # a key must not follow a redirect
             proxy=proxy.address if proxy else None,
         )
-        with self._room.share() as share:
+        with ROOM.share() as share:
             async with asked as reply:
                 sending.status = reply.status
+                self._answered.add(_origin(request.url))
                 sending.cost_headers = read_headers(reply.headers)
                 if reply.status in ANSWERED_STATUSES and request.file is not None:
                     await save_body(reply, request.most, request.file)
@@ -121,9 +130,14 @@ class HttpClient:
                 content = await read_error(reply, share)
             if 300 <= reply.status < 400:
                 raise redirect_error(reply.status, request.url, reply.headers.get("Location"))
-            after = retry_after(reply.headers.get("Retry-After"), datetime.now(UTC))
+            after = retry_after(reply.headers.get("Retry-After"), server_time(reply.headers))
             phrase = reply.reason or ""
             raise error_of(content, reply.status, phrase, after, sending.cost_headers)
+
+
+def _origin(url: str) -> str:
+    """Return an address up to its path."""
+    return "/".join(url.split("/", 3)[:3])
 
 
 class BodyPieces(aiohttp.payload.Payload):
@@ -154,11 +168,23 @@ def retry_after(value: str | None, now: datetime) -> float | None:
     try:
         seconds = float(value or "nan")
     except ValueError:
-        try:
-            then = parsedate_to_datetime(value or "")
-        except ValueError:
-            return None
-        then = then if then.tzinfo else then.replace(tzinfo=UTC)
-        return max((then - now).total_seconds(), 0.0)
+        then = _date(value)
+        return None if then is None else max((then - now).total_seconds(), 0.0)
     # False for NaN too.
     return seconds if seconds >= 0 else None
+
+
+def server_time(headers: Mapping[str, str]) -> datetime:
+    """Return what a server's clock says; what this machine's does, if the reply has no date.
+
+    A date to wait for is of the server's clock: ours may be hours off.
+    """
+    return _date(headers.get("Date")) or datetime.now(UTC)
+
+
+def _date(value: str | None) -> datetime | None:
+    try:
+        date = parsedate_to_datetime(value or "")
+    except ValueError:
+        return None
+    return date if date.tzinfo else date.replace(tzinfo=UTC)

@@ -29,6 +29,9 @@ _AUTHORITY_ADVICE = "if the authority is yours, name its file in SSL_CERT_FILE"
 _NOT_REACHED = ": is the server running, and is its address (--base-url) right?"
 
 
+TLS_ADVICE = ". Should its address (--base-url) begin with https://?"
+
+
 class BodyError(aiohttp.ClientError):
     """A body that cannot be read; the message goes on after "the reply"."""
 
@@ -52,6 +55,17 @@ def lost_reply(error: Exception, sending: Sending, timeout: float) -> CallError:
         worked_on=may_be_billed(is_whole=sending.is_whole, status=sending.status),
         usage=usage_of({RESPONSE_HEADERS: sending.cost_headers}),
     )
+
+
+def is_cut_off(error: Exception, sending: Sending) -> bool:
+    """Return whether a connection ended before a reply began, as at a server that wants TLS."""
+    if sending.status:
+        return False
+    # Before the request was sent whole, the operating system's error comes in one of the client's.
+    reason = getattr(error, "os_error", None) or error.__cause__ or error
+    ends = (aiohttp.ServerDisconnectedError, ConnectionResetError, BrokenPipeError)
+    is_alert = isinstance(error, aiohttp.ClientResponseError)  # of TLS: no HTTP
+    return is_alert or isinstance(error, ends) or isinstance(reason, ends)
 
 
 def _words(error: Exception, sending: Sending, timeout: float) -> str:

@@ -7,9 +7,10 @@ kilobytes can become gigabytes, and long bodies share one room: who finds it ful
 from __future__ import annotations
 
 import asyncio
+import threading
 import zlib
 from collections.abc import AsyncIterator, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import IO, Any
 
 import aiohttp
@@ -56,11 +57,13 @@ class BodyRoom:
     """The memory that the long bodies in flight share.
 
     Who needs room asks once, for all that the body may need: so nobody waits for another who waits.
+    Who asks may be of any thread.
     """
 
     def __init__(self, size: int = ROOM_BYTES) -> None:
         self._size = size
         self._free = size
+        self._lock = threading.Lock()
         self._waiting: list[asyncio.Future[None]] = []
 
     @contextmanager
@@ -70,23 +73,38 @@ class BodyRoom:
         try:
             yield share
         finally:
-            self._free += share.held
-            for waiting in self._waiting:
-                if not waiting.done():
-                    waiting.set_result(None)
+            self._give_back(share.held)
 
     async def take(self, count: int) -> int:
         """Wait for so many bytes, or for all of the room; return how many were taken."""
         needed = min(count, self._size)
-        while self._free < needed:
+        while True:
             freed = asyncio.get_running_loop().create_future()
-            self._waiting.append(freed)
+            with self._lock:
+                if self._free >= needed:
+                    self._free -= needed
+                    return needed
+                self._waiting.append(freed)
             try:
                 await freed
             finally:
-                self._waiting.remove(freed)
-        self._free -= needed
-        return needed
+                with self._lock:
+                    self._waiting.remove(freed)
+
+    def _give_back(self, held: int) -> None:
+        if not held:
+            return
+        with self._lock:
+            self._free += held
+            waiting = [*self._waiting]
+        for freed in waiting:
+            with suppress(RuntimeError):  # of a loop that was closed meanwhile
+                freed.get_loop().call_soon_threadsafe(_wake, freed)
+
+
+def _wake(freed: asyncio.Future[None]) -> None:
+    if not freed.done():
+        freed.set_result(None)
 
 
 class RoomShare:
@@ -99,6 +117,9 @@ class RoomShare:
     async def take(self, count: int) -> None:
         if not self.held:
             self.held = await self._room.take(count)
+
+
+ROOM = BodyRoom()  # of this process: models that are asked at once share it
 
 
 async def read_body(reply: aiohttp.ClientResponse, most: int, share: RoomShare) -> bytes:

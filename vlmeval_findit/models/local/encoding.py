@@ -6,16 +6,19 @@ queries.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cache, cached_property, partial
 from itertools import accumulate
 from typing import Any
 
+from ...core import error_line
 from ...protocol import Message, PartKind, split_system
 from ..model_row import LocalFamily
 from ..reply_tokens import id_ends
 from .grammar import grammar_tokenizer
+from .machine import is_out_of_memory
 from .model_images import ImageSet
 
 # A processor's outputs per token; the others are per image, patch or tile.
@@ -66,10 +69,26 @@ class MessageEncoder:
             for part in asked
         ]
         turns.append({"role": "user", "content": content})
-        text: str = self.processor.apply_chat_template(
-            turns, tokenize=False, add_generation_prompt=True, **self._switches
-        )
+        with self._told_of("its chat template cannot write a question"):
+            text: str = self.processor.apply_chat_template(
+                turns, tokenize=False, add_generation_prompt=True, **self._switches
+            )
         return text
+
+    @contextmanager
+    def _told_of(self, what: str) -> Iterator[None]:
+        """Name the checkpoint where its files raise what no caller expects."""
+        try:
+            yield
+        except (OSError, MemoryError, ValueError):  # as of an image that is too narrow
+            raise
+        except Exception as error:
+            if is_out_of_memory(error):
+                raise
+            raise ValueError(
+                f"{self.tokenizer.name_or_path}: {what} ({error_line(error)}). Copy the files that "
+                "were published with the model"
+            ) from error
 
     def encode(self, message: Message, images: ImageSet) -> Encoded:
         """Encode one message; OSError if an image cannot be read, ValueError for placeholders."""
@@ -83,12 +102,13 @@ class MessageEncoder:
             )
         family = self.family
         layout = family.layout(self.processor.image_processor, images.bounds, family.pixels_counted)
-        inputs = self.processor(
-            text=[text],
-            images=[[image.pixels for image in shown]] if shown else None,
-            images_kwargs=layout.as_arguments(),
-            return_tensors=self._arrays,
-        )
+        with self._told_of("its processor cannot encode a question"):
+            inputs = self.processor(
+                text=[text],
+                images=[[image.pixels for image in shown]] if shown else None,
+                images_kwargs=layout.as_arguments(),
+                return_tensors=self._arrays,
+            )
         ids = tuple(inputs["input_ids"][0].tolist())
         features = {key: value for key, value in inputs.items() if key not in _TOKEN_KEYS}
         return Encoded(text, ids, self._types(ids), features, layout.records(shown, inputs))

@@ -102,6 +102,11 @@ class LoadedModel(ABC):
         vocabulary = tokenizer.get_vocab()
         named = map(vocabulary.get, self.encoder.family.stops)
         of_checkpoint = [says] if isinstance(says, int) else says or []
+        if not all(isinstance(token, int) for token in of_checkpoint):
+            raise ValueError(
+                f"{tokenizer.name_or_path}: eos_token_id in generation_config.json is {says!r}, "
+                "and should be numbers of tokens. Copy the file that was saved with the weights"
+            )
         every = {*of_checkpoint, tokenizer.eos_token_id, *named}
         return sorted(token for token in every if token is not None)
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -14,6 +15,7 @@ from ...core import error_line, quoted_line
 from ...protocol import (
     NUMPY,
     CallResult,
+    CancelledError,
     DatasetVariant,
     Message,
     PartKind,
@@ -40,6 +42,7 @@ from .machine import (
 from .model_images import ImageSet, expected_length
 from .run_plan import GenerationPlan, plan_generation
 from .run_settings import RunSettings
+from .template_trial import refuse_endless_templates
 from .which_engine import engine_of
 
 log = logging.getLogger(__name__)
@@ -261,14 +264,17 @@ def load_local(checkpoint: str, row: ModelRow, settings: RunSettings) -> LocalRu
         from .arrays.model import load_arrays
 
         placement = DeviceChoice("cpu", "float32", "NumPy's")
-        return LocalRunner(load_arrays(checkpoint, encoder), row, settings, checkpoint, placement)
+        with _told_of(checkpoint, "model"):
+            computed = load_arrays(checkpoint, encoder)
+        return LocalRunner(computed, row, settings, checkpoint, placement)
     from .transformer import load
 
     placement = choose_placement(
         this_machine(), settings.device, settings.dtype, settings.attention
     )
     merges = settings.merge_adapter is not False
-    loaded = load(checkpoint, encoder, placement, settings.revision, merges=merges)
+    with _told_of(checkpoint, "model"):
+        loaded = load(checkpoint, encoder, placement, settings.revision, merges=merges)
     return LocalRunner(loaded, row, settings, checkpoint, placement)
 
 
@@ -276,14 +282,35 @@ def _encoder(
     family: LocalFamily, checkpoint: str, settings: RunSettings, engine: str, **where: Any
 ) -> MessageEncoder:
     """Load the processor of a checkpoint, of the engine's kind."""
-    if engine == NUMPY:
-        from .arrays.processor import ArrayProcessor
+    with _told_of(checkpoint, "processor"):
+        if engine == NUMPY:
+            from .arrays.processor import ArrayProcessor
 
-        return MessageEncoder(ArrayProcessor(Path(checkpoint)), family, settings.template)
-    from .transformer import load_processor
+            processor: Any = ArrayProcessor(Path(checkpoint))
+        else:
+            from .transformer import load_processor
 
-    processor = load_processor(checkpoint, settings.revision, **where)
+            processor = load_processor(checkpoint, settings.revision, **where)
+    switches = {**family.template, **settings.template}
+    refuse_endless_templates(checkpoint, processor.chat_template, switches)
     return MessageEncoder(processor, family, settings.template)
+
+
+@contextmanager
+def _told_of(checkpoint: str, what: str) -> Iterator[None]:
+    """Name the checkpoint where its files raise what no caller expects: they may hold anything."""
+    try:
+        yield
+    except (OSError, ImportError, CancelledError):
+        raise
+    except Exception as error:
+        is_told = isinstance(error, ValueError) and checkpoint in str(error)
+        if is_told or is_out_of_memory(error):
+            raise
+        raise ValueError(
+            f"{checkpoint}: its {what} cannot be made of the files ({error_line(error)}). Copy "
+            "those that were saved with the weights, or save the model again"
+        ) from error
 
 
 class ProcessorMissingError(ValueError):

@@ -9,9 +9,10 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from ...core import install_command, object_or_empty, read_json, suggestion
+from ...core import install_command, object_or_empty, suggestion
 from ...protocol import ENGINE_PACKAGES, NUMPY, TRANSFORMERS
 from ..adapter import adapter_of
+from ..checkpoint_settings import read_settings
 from ..model_row import ModelRow
 from .run_settings import RunSettings
 
@@ -76,7 +77,7 @@ def why_not_numpy(row: ModelRow, checkpoint: str, settings: RunSettings) -> str 
     if adapter_of(checkpoint) is not None or not (folder / WEIGHTS).is_file():
         return f"{checkpoint} has no {WEIGHTS} of a whole model"
     for file, place, expected in _COMPUTED:
-        said: Any = read_json(folder / file)
+        said: Any = read_settings(folder / file)
         for key in place:
             said = object_or_empty(said).get(key)
         if said != expected:

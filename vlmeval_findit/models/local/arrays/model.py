@@ -13,8 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import ThreadpoolController
 
-from ....core import open_regular, read_json
+from ....core import open_regular
 from ....protocol import PROCESSOR_KEY, CancelledError
+from ...checkpoint_settings import read_settings
 from ...loading_report import LoadingReport, Shapes, checked_loading
 from ...revision import known_revision
 from ...safetensors_header import read_header
@@ -279,12 +280,12 @@ def _log_softmax(logits: Array, chosen: NDArray[np.intp]) -> Array:
 def load_arrays(checkpoint: str, encoder: MessageEncoder) -> ArrayModel:
     """Load a checkpoint; ValueError if weights are missing or of another shape."""
     folder = Path(checkpoint)
-    config = read_json(folder / "config.json")
+    config = read_settings(folder / "config.json")
     weights = read_weights(folder / WEIGHTS)
     all_there = checked_loading(checkpoint, _report(weight_shapes(config), weights))
     revision = str(known_revision(checkpoint))
     record = {"weights": all_there, "revision": revision, PROCESSOR_KEY: revision}
-    end_tokens = read_json(folder / "generation_config.json").get("eos_token_id")
+    end_tokens = read_settings(folder / "generation_config.json").get("eos_token_id")
     return ArrayModel(Network(config, weights), weights, encoder, record, end_tokens)
 
 
@@ -297,7 +298,13 @@ def read_weights(path: Path) -> dict[str, Array]:
     for name, entry in header.values.items():
         if name != _METADATA:
             begin, end = entry["data_offsets"]
-            values = np.frombuffer(numbers[begin:end], dtype=_TYPES[entry["dtype"]])
+            kind = _TYPES.get(entry["dtype"])
+            if kind is None:
+                raise ValueError(
+                    f"{path}: {name} is of {entry['dtype']}, and NumPy computes "
+                    f"{' and '.join(_TYPES)}. Save the model in float32"
+                )
+            values = np.frombuffer(numbers[begin:end], dtype=kind)
             weights[name] = values.reshape(entry["shape"]).astype(np.float32)
     return weights
 

@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 from PIL import Image
 from tokenizers import Tokenizer
 
-from ....core import read_json, read_text
+from ....core import TextError, read_text
+from ...checkpoint_settings import read_settings
 from .resize import resized
 
 Array = NDArray[np.float32]
@@ -25,8 +26,9 @@ class ArrayTokenizer:
     """The tokenizer of a folder, as far as encoders ask for it."""
 
     def __init__(self, folder: Path) -> None:
+        self.name_or_path = str(folder)
         self._tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
-        config = read_json(folder / "tokenizer_config.json")
+        config = read_settings(folder / "tokenizer_config.json")
         named = {name: value for name, value in config.items() if name.endswith("_token")}
         found = {name: self._tokenizer.token_to_id(value) for name, value in named.items()}
         self._named = {name: token for name, token in found.items() if token is not None}
@@ -136,17 +138,25 @@ class ArrayProcessor:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self.tokenizer = ArrayTokenizer(folder)
-        values = read_json(folder / "processor_config.json")
+        values = read_settings(folder / "processor_config.json")
         self.image_processor = ArrayImages.of(values["image_processor"])
         self.image_token = self.tokenizer.image_token
         self.image_token_id = self.tokenizer.get_vocab()[self.image_token]
+
+    @cached_property
+    def chat_template(self) -> str:
+        path = self._folder / "chat_template.jinja"
+        try:
+            return read_text(path)
+        except TextError as error:
+            raise ValueError(error.message_for(path)) from None
 
     @cached_property
     def _template(self) -> Any:
         environment = ImmutableSandboxedEnvironment(
             trim_blocks=True, lstrip_blocks=True, extensions=["jinja2.ext.loopcontrols"]
         )
-        return environment.from_string(read_text(self._folder / "chat_template.jinja"))
+        return environment.from_string(self.chat_template)
 
     def apply_chat_template(
         self, turns: Sequence[Mapping[str, Any]], *, tokenize: bool = False, **switches: Any

@@ -1,0 +1,73 @@
+"""Folders of models that try to take the machine: refused in bounded time and memory."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+
+import pytest
+from hostile_models import FILES, TEMPLATES, told_of
+
+from vlmeval_findit.benchmarks import benchmark_of
+from vlmeval_findit.data import load_dataset
+from vlmeval_findit.models import NANO, load_local_client
+from vlmeval_findit.protocol import NUMPY, TRANSFORMERS, located
+from vlmeval_findit.storage import image_folder
+
+DATA = "FindIt_Scenes_mini_xyxy_json"
+# What harms nobody: it answers, if badly, or as a model without a chat template does
+MAY_ANSWER = {
+    "pickle: training arguments",  # Nobody reads them
+    "processor: no deviation",
+    "tokenizer config: no image",
+    "generation: text for an end",
+}
+FAST = ("loops within loops", "a product of text", "attributes", "config: layers without end",
+        "weights: overlap", "pickle: an object of itself", "tokenizer: deep")  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def lmu(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LMUData", str(tmp_path_factory.mktemp("lmu")))
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+
+
+def answer(folder: Path, engine: str) -> str:
+    """Load the model of a folder, and ask it one question."""
+    client = load_local_client(NANO, str(folder), engine=engine)
+    dataset = load_dataset(DATA)
+    images = image_folder(dataset.variant.images).path
+    words = benchmark_of(dataset.variant).prompts()[0]
+    query = next(iter(dataset.queries.values()))
+    message = located(words.message(query, dataset.variant), images)
+    return client.runner.answer_batch([message], dataset.variant)[0].text
+
+
+def judge(name: str, engine: str, folder: Path) -> None:
+    change = {**TEMPLATES, **FILES}[name]
+    told = told_of(folder, change, partial(answer, engine=engine))
+    if told.startswith("answer"):
+        assert name in MAY_ANSWER, told
+        return
+    assert str(folder) in told or "chat template" in told, told
+    assert told.count("\n") < 3
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(each, marks=[] if each in FAST else pytest.mark.slow)
+        for each in (*TEMPLATES, *FILES)
+    ],
+)
+def test_numpy_is_not_taken(name: str, tmp_path: Path) -> None:
+    judge(name, NUMPY, tmp_path / "model")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [*TEMPLATES, *FILES])
+def test_transformers_is_not_taken(name: str, tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    transformers = pytest.importorskip("transformers")
+    assert transformers.AutoModelForImageTextToText  # It is imported before the fork
+    judge(name, TRANSFORMERS, tmp_path / "model")

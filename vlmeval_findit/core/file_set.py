@@ -1,0 +1,245 @@
+"""Files that take their places together: after a kill all are the old ones, or all the new ones.
+
+New files wait in a hidden folder beside their places. A list of moves, which is renamed into that
+folder when all files are whole, decides: a set without a list is thrown away, and one with a list
+is finished, by whoever looks next.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import glob
+import json
+import os
+import secrets
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from .files import atomic_write, clear_left_behind, left_behind, unsafe_name
+from .text_files import TextError, read_json
+
+_FILES = "files"  # What waits, each below the name that it will have
+_LOCK = "lock"  # Held by the writer: without that, the set is of a killed one
+_LIST = "moves.json"
+_ELSEWHERE = "elsewhere.json"
+
+
+class FileSet:
+    """New files of a folder, which wait for :meth:`commit`.
+
+    Attributes:
+        folder: what is written below it gets the same name below ``root``.
+    """
+
+    def __init__(self, mark: Path, root: Path, waiting: Path) -> None:
+        self._mark = mark
+        self._waiting = waiting
+        self._elsewhere: list[str] = []
+        self._moves: list[tuple[str, str]] = []
+        self._deleted: list[str] = []
+        self.root = root
+        self.folder = waiting / _FILES
+        self.folder.mkdir()
+
+    def use(self, folder: Path) -> None:
+        """Name a folder elsewhere, on the disk of other places; it is deleted with the set."""
+        self._elsewhere.append(self._name(folder))
+        (self._waiting / _ELSEWHERE).write_text(json.dumps(self._elsewhere), encoding="utf-8")
+
+    def move(self, path: Path, target: Path) -> None:
+        """Add a file, or a folder that is not there yet, that waits elsewhere."""
+        self._moves.append((self._name(path), self._name(target)))
+
+    def delete(self, path: Path) -> None:
+        """Add a file of the old ones that is none of the new ones."""
+        self._deleted.append(self._name(path))
+
+    def commit(self, first: str = "") -> None:
+        """Put all files in their places; a kill in between is made good by the next command.
+
+        Args:
+            first: the file that goes before all others, by its name in :attr:`folder`.
+
+        Raises:
+            OSError: a file cannot be moved, so that the set is not finished.
+        """
+        home = self._mark.parent
+        if not self.root.exists():
+            self.move(self.folder, self.root)  # All in one step
+        for folder, _, names in os.walk(self.folder):
+            for name in names:
+                path = Path(folder, name)
+                self.move(path, self.root / path.relative_to(self.folder))
+        if first:
+            self._moves.sort(key=lambda move: move[1] != self._name(self.root / first))
+        values = {"moves": self._moves, "deleted": self._deleted}
+        with _alone_in(home):
+            _settle(self._mark)
+            draft = self._waiting / f".{_LIST}"
+            draft.write_text(json.dumps(values), encoding="utf-8")
+            draft.replace(self._waiting / _LIST)
+            _finish(home, self._waiting)
+
+    def _name(self, path: Path) -> str:
+        return Path(os.path.relpath(path, self._mark.parent)).as_posix()
+
+
+@contextmanager
+def new_file_set(mark: Path, root: Path) -> Iterator[FileSet]:
+    """Yield an empty set of files; without a :meth:`FileSet.commit` nothing comes of it.
+
+    Args:
+        mark: a file or folder on the disk of the set, after which the folder of what waits is
+            named: whoever comes to it finds what was left.
+        root: the folder that the files go into, that of ``mark`` or below it.
+    """
+    settle_file_sets(mark)
+    waiting, lock = _new_folder(mark)
+    try:
+        yield FileSet(mark, root, waiting)
+    finally:
+        # A set whose moves failed is finished by the next command.
+        if not (waiting / _LIST).exists():
+            _throw_away(mark.parent, waiting)
+        os.close(lock)
+
+
+def write_together(texts: Mapping[Path, str]) -> None:
+    """Write texts to files of one folder, all at once; the first may be a stream if it is alone."""
+    (first, text), *others = texts.items()
+    if not others:
+        with atomic_write(first) as f:
+            f.write(text)
+        return
+    with new_file_set(first, first.parent) as files:
+        for path, text in texts.items():
+            with atomic_write(files.folder / path.name) as f:
+                f.write(text)
+        files.commit()
+
+
+def clear_leftovers(path: Path) -> None:
+    """Make good what killed writers of a file or folder left beside it."""
+    clear_left_behind(path)
+    settle_file_sets(path)
+
+
+def settle_file_sets(mark: Path) -> None:
+    """Finish or throw away what killed writers left of sets with this mark.
+
+    Raises:
+        OSError: the files of a set that was decided cannot be moved.
+    """
+    if _left(mark):
+        with _alone_in(mark.parent):
+            _settle(mark)
+
+
+def _left(mark: Path) -> list[Path]:
+    """Return the folders of sets, of living and killed writers."""
+    paths = mark.parent.glob(f".{glob.escape(mark.name)}.????????")
+    return sorted(path for path in paths if left_behind(path) == mark.name and path.is_dir())
+
+
+def _settle(mark: Path) -> None:
+    for folder in _left(mark):
+        lock = _locked(folder)
+        if lock is None:
+            continue
+        try:
+            if (folder / _LIST).exists():
+                _finish(mark.parent, folder)
+            else:
+                _throw_away(mark.parent, folder)
+        finally:
+            os.close(lock)
+
+
+def _finish(home: Path, waiting: Path) -> None:
+    """Do what the list of a set says; what a killed writer did of it is done."""
+    values = _read_list(waiting / _LIST, dict)
+    for name, target in values.get("moves", ()):
+        source, place = _below(home, name), _below(home, target)
+        if source is not None and place is not None and source.exists():
+            place.parent.mkdir(parents=True, exist_ok=True)
+            source.replace(place)
+    for name in values.get("deleted", ()):
+        place = _below(home, name)
+        if place is not None:
+            place.unlink(missing_ok=True)
+    _throw_away(home, waiting)
+
+
+def _throw_away(home: Path, waiting: Path) -> None:
+    """Delete the folders of a set; the list goes last of all but the lock."""
+    with suppress(OSError):  # of a folder that cannot be written to
+        for name in _read_list(waiting / _ELSEWHERE, list):
+            folder = _below(home, name)
+            if folder is not None:
+                shutil.rmtree(folder, ignore_errors=True)
+        shutil.rmtree(waiting / _FILES, ignore_errors=True)
+        shutil.rmtree(waiting, ignore_errors=True)
+
+
+def _read_list(path: Path, kind: type) -> Any:
+    """Return a list of a set; an empty one where it is missing, or of another program."""
+    try:
+        values = read_json(path)
+    except (OSError, TextError):
+        return kind()
+    return values if isinstance(values, kind) else kind()
+
+
+def _below(home: Path, name: str) -> Path | None:
+    """Return a path of a list; None if it leads out of the folder: no list of ours does that."""
+    return None if unsafe_name(name) else home / name
+
+
+# --- locks ----------------------------------------------------------------------------------------
+
+
+def _new_folder(mark: Path) -> tuple[Path, int]:
+    """Make the folder of a set, and lock it."""
+    while True:
+        folder = mark.with_name(f".{mark.name}.{secrets.token_hex(4)}")
+        folder.mkdir()
+        lock = _locked(folder, is_new=True)
+        if lock is not None:
+            return folder, lock
+
+
+def _locked(folder: Path, is_new: bool = False) -> int | None:
+    """Lock a set; None if somebody else has it, or it is gone.
+
+    On a disk without locks nothing tells a living writer: only a new set counts as locked there.
+    """
+    try:
+        file = os.open(folder / _LOCK, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o666)
+    except OSError:
+        return None
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        is_ours = True
+    except BlockingIOError:
+        is_ours = False
+    except OSError:
+        is_ours = is_new
+    if is_ours and os.fstat(file).st_nlink:
+        return file
+    os.close(file)
+    return None
+
+
+@contextmanager
+def _alone_in(folder: Path) -> Iterator[None]:
+    """Let one process at a time move files of sets; a kill frees it."""
+    file = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        with suppress(OSError):  # of a disk without locks
+            fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(file)

@@ -1,0 +1,100 @@
+"""Try chat templates in a process of their own: some loop for ever, or make gigabytes.
+
+A template is a program, and comes with the files of a model. Nothing can stop one in this process,
+so one conversation is written in another, whose time and memory the system limits.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import Any
+
+from ...core import parse_json
+
+_SECONDS = 3  # of the processor; a real one takes some milliseconds
+_MEMORY = 1 << 30
+_MOST_TEXT = 1 << 20  # of a conversation of a few words
+
+# Written in the environment that transformers gives to templates. Its tag for training is left out.
+_TRIAL = """
+import re, resource, sys
+from json import dumps, load
+asked = load(sys.stdin)
+for limit, most in ((resource.RLIMIT_CPU, asked["seconds"]), (resource.RLIMIT_AS, asked["memory"])):
+    resource.setrlimit(limit, (most, most))
+from jinja2.sandbox import ImmutableSandboxedEnvironment
+environment = ImmutableSandboxedEnvironment(
+    trim_blocks=True, lstrip_blocks=True, extensions=["jinja2.ext.loopcontrols"]
+)
+environment.filters["tojson"] = lambda value, *_, **__: dumps(value)
+environment.globals["strftime_now"] = lambda form: form
+text = re.sub(r"{%-?\\s*(?:end)?generation\\s*-?%}", "", asked["template"])
+longest = 0
+for turns in asked["conversations"]:
+    try:
+        template = environment.from_string(text)
+        written = template.render(messages=turns, add_generation_prompt=True, **asked["switches"])
+        longest = max(longest, len(written))
+    except MemoryError:
+        sys.exit(3)
+    except Exception:
+        pass  # the same is told when the first question is written
+sys.exit(4 if longest > asked["most"] else 0)
+"""
+
+_USER = {
+    "role": "user",
+    "content": [{"type": "image"}, {"type": "text", "text": "Where is the cat?"}],
+}
+_SYSTEM = {"role": "system", "content": [{"type": "text", "text": "Answer in JSON."}]}
+
+
+def refuse_endless_templates(where: str, templates: Any, switches: Mapping[str, Any]) -> None:
+    """Raise ValueError for a chat template that takes the machine.
+
+    Args:
+        where: the checkpoint.
+        templates: a template, or several by their names; None: there is none.
+        switches: of the template, as the run sets them.
+    """
+    several = templates.values() if isinstance(templates, Mapping) else [templates]
+    for template in several:
+        if isinstance(template, str):
+            why = _why_endless(template, json.dumps(switches, sort_keys=True, default=str))
+            if why is not None:
+                raise ValueError(
+                    f"{where}: its chat template (chat_template.jinja) {why}. Copy the one that "
+                    "was published with the model"
+                )
+
+
+@lru_cache(maxsize=64)
+def _why_endless(template: str, switches: str) -> str | None:
+    asked = {
+        "template": template,
+        "switches": parse_json(switches),
+        "conversations": [[_USER], [_SYSTEM, _USER]],
+        "seconds": _SECONDS,
+        "memory": _MEMORY,
+        "most": _MOST_TEXT,
+    }
+    status = _run(json.dumps(asked))
+    if status == 3:
+        return f"needs more than {_MEMORY >> 20:,} MiB to write one question"
+    if status == 4:
+        return f"writes more than {_MOST_TEXT >> 20} MiB for one question"
+    # The system ends a process that has used up its time, and one without memory.
+    return f"does not end within {_SECONDS} s" if status < 0 else None
+
+
+def _run(asked: str) -> int:
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    words: Sequence[str] = [sys.executable, "-c", _TRIAL]
+    return subprocess.run(
+        words, input=asked, text=True, capture_output=True, env=environment, check=False
+    ).returncode
