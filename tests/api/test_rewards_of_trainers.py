@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 
 import vlmeval_findit as findit
-from vlmeval_findit.api.generated_texts import EndMarks
 
 BOX = [[64.0, 48.0, 320.0, 240.0]]
 SIZE = [640, 480]
@@ -165,8 +164,10 @@ def test_a_token_that_ends_a_reply_is_taken_off(end: str) -> None:
 
 
 def test_thousands_of_ends_are_taken_off_at_once() -> None:
-    ends = EndMarks(("##",))
-    assert ends.without_any_end(JSON + "<|im_end|>\n##" * 90_000) == JSON
+    pytest.importorskip("torch")
+    function = findit.reward_function("openrlhf", end_marks="##")
+    reply = JSON + "<|im_end|>\n##" * 90_000
+    assert function([PROMPT + reply], [PROMPT], [COLUMNS])["rewards"].tolist() == [1]
 
 
 @pytest.mark.parametrize(
