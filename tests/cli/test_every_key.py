@@ -319,6 +319,9 @@ UNLABELLED = {**SCORED, "replies": ["[10, 10, 50, 40]", "[]"], "truths": [[], []
 UNLABELLED |= {"format": "xyxy_text"}
 OPENED: Mapping[str, Any] = {"name": "mine=mine", "base_url": "SERVER", "space": "unit"}
 
+# Truths that say their frames
+IN_FRAMES = {**SCORED, "truths": [findit.truth([[10, 10, 50, 40]]), findit.truth([[0, 0, 9, 9]])]}
+
 # Argument of ``open_model`` -> its value beside those of OPENED: another request, or answer
 OPENED_OTHERWISE: Mapping[str, Any] = {
     "name": "other",
@@ -351,7 +354,7 @@ ARGUMENTS: Mapping[str, Mapping[str, tuple[Mapping[str, Any], Any]]] = {
         "format": (SCORED, "cxcywh_json"),
         "sizes": (IN_GRID, (200, 50)),
         "space": (SCORED, "grid1000"),
-        "frames": (SCORED, 2),
+        "frames": (IN_FRAMES, 2),
         "multilabel": (UNLABELLED, True),
         "images": (FIVE, [f"{at // 2}.png" for at in range(10)]),
         "thought_marks": ({**SCORED, "replies": [THOUGHT, "[]"]}, "<plan> </plan>"),
@@ -364,7 +367,7 @@ ARGUMENTS: Mapping[str, Mapping[str, tuple[Mapping[str, Any], Any]]] = {
         "format": (SCORED, "cxcywh_json"),
         "sizes": (IN_GRID, (200, 50)),
         "space": (SCORED, "grid1000"),
-        "frames": ({**SCORED, "by": "adherence"}, 2),
+        "frames": ({**IN_FRAMES, "by": "adherence"}, 2),
         "multilabel": ({**UNLABELLED, "by": "adherence"}, True),
         "by": ({**SCORED, "truths": [[[10, 10, 50, 30]], []]}, "iou"),
         "thought_marks": ({**SCORED, "replies": [THOUGHT, "[]"]}, "<plan> </plan>"),
