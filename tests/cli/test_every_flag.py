@@ -115,7 +115,7 @@ TYPED: dict[str, dict[str, list[str]]] = {
         "leaderboard": ["outputs"],
         "leaderboard outputs": [
             "--out board", "--format xyxy_text", "--reviews reviews/voted.jsonl",
-            "--style booktabs", "--best-marks",
+            "--style full", "--best-marks",
         ],
     },
     "compare": {
