@@ -163,6 +163,15 @@ def test_a_token_that_ends_a_reply_is_taken_off(end: str) -> None:
     assert function([PROMPT + JSON + end], [PROMPT], [COLUMNS])["rewards"].tolist() == [1]
 
 
+def test_a_reply_of_ends_alone_is_empty(caplog: pytest.LogCaptureFixture) -> None:
+    pytest.importorskip("torch")
+    function = findit.reward_function("openrlhf", end_marks="##")
+    replies = [f"{PROMPT}{end}" for end in ("<|im_end|>", "##", " ## <pad>\n")] * 80
+    with caplog.at_level(logging.WARNING):
+        function(replies, [PROMPT] * 240, [COLUMNS] * 240)
+    assert "none is in its format (empty)" in caplog.text
+
+
 def test_thousands_of_ends_are_taken_off_at_once() -> None:
     pytest.importorskip("torch")
     function = findit.reward_function("openrlhf", end_marks="##")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from math import isnan
@@ -31,13 +31,7 @@ class EndMarks:
         >>> EndMarks(("DONE",)).without_end("[1, 2, 3, 4] DONE DONE")
         '[1, 2, 3, 4]'
         """
-        if not self.named:
-            return text
-        reply = text.rstrip()
-        while reply.endswith(self.named):
-            longest = max(filter(reply.endswith, self.named), key=len)
-            reply = reply.removesuffix(longest).rstrip()
-        return reply
+        return _cut(text, self._start_of_named) if self.named else text
 
     def without_any_end(self, text: str) -> str:
         """Take named texts off the end, and tokens that mark no box, thought or answer.
@@ -45,20 +39,38 @@ class EndMarks:
         >>> EndMarks().without_any_end("[1, 2, 3, 4]<|box_end|><end_of_utterance><pad>\\n")
         '[1, 2, 3, 4]<|box_end|>'
         """
-        reply = self.without_end(text).rstrip()
-        end = len(reply)
-        # There may be thousands of them: the text is cut once.
-        while start := self._start_of_end(reply, end):
-            end = len(reply[:start].rstrip()) if reply[start - 1].isspace() else start
-        return reply[:end].rstrip()
+        return _cut(text, self._start_of_any)
 
-    def _start_of_end(self, text: str, end: int) -> int | None:
-        """Return where the mark begins that ends before a place; None if there is none."""
-        for mark in self.named:
-            if text.endswith(mark, 0, end):
-                return end - len(mark)
+    def _start_of_named(self, text: str, end: int) -> int | None:
+        """Return where the named text begins that ends at a place; None if there is none."""
+        found = [mark for mark in self.named if text.endswith(mark, 0, end)]
+        return end - max(map(len, found)) if found else None
+
+    def _start_of_any(self, text: str, end: int) -> int | None:
+        """Return where the text or token begins that ends at a place; None if there is none."""
+        start = self._start_of_named(text, end)
+        if start is not None:
+            return start
         token = _LAST_TOKEN.search(text, max(0, end - _LONGEST_TOKEN), end)
         return token.start() if token and _is_end(token[0]) else None
+
+
+def _cut(text: str, start_of: Callable[[str, int], int | None]) -> str:
+    """Take marks off the end of a text, with the blanks around them.
+
+    There may be thousands of marks, so the text is cut once.
+    """
+    end = _end_of_words(text, len(text))
+    while (start := start_of(text, end)) is not None:
+        end = _end_of_words(text, start)
+    return text[:end]
+
+
+def _end_of_words(text: str, end: int) -> int:
+    """Return a place without the blanks before it."""
+    while end and text[end - 1].isspace():
+        end -= 1
+    return end
 
 
 _LONGEST_TOKEN = 60  # Characters

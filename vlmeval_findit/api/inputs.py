@@ -279,7 +279,7 @@ boxes lie in an image of 640 x 480: is size (width, height)?
 
 
 def _why_outside(boxes: Sequence[Corners], size: Size) -> str:
-    """Say which slip would put all boxes into their image; "" if none does."""
+    """Say which slip it may be: the likeliest that would put all boxes into their image."""
     width, height = size
     if not any(leaves_image(box, (height, width)) for box in boxes):
         return f". All boxes lie in an image of {height} x {width}: is size (width, height)?"
