@@ -374,3 +374,46 @@ def test_failed_calls_are_counted_apart_and_other_rows_are_refused(
     assert "only runs over the same rows can be compared" in capsys.readouterr().err
     assert main(["compare", str(good.path), str(world.folder / "nowhere")]) == 2
     assert "nowhere" in capsys.readouterr().err
+
+
+def test_detect_says_what_images_show_and_need(
+    world: World, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    world.table("Pascal", [query(i, f"{i}.jpg") for i in range(30)])
+    paths = []
+    for model, rate in (("One", 0.9), ("Two", 0.5)):
+        paths.append(str(world.predict(model, JSON, speaking(JSON, rate), rows=20)))
+    out = tmp_path / "sizes.json"
+    assert main(["compare", *paths, "--detect", "2.5", "--json", str(out)]) == 0
+    shown = capsys.readouterr().out
+    assert "Images that a difference of 2.5 points needs:" in shown
+    assert "with a chance of 80 %" in shown
+    *_, written = json.loads(out.read_text())
+    (row,) = written["detect"]["rows"]
+    assert row["dataset"] == "Pascal"
+    assert row["whole set"] == 30
+    assert 0 < row["it shows"]["value"] < row["they show"]["value"]
+    assert row["needed"]["low"] <= row["needed"]["value"] <= row["needed"]["high"]
+    assert row["needed"]["value"] > row["images"] == 20
+
+
+def test_detect_of_folders_has_their_mean_first(
+    world: World, capsys: pytest.CaptureFixture[str]
+) -> None:
+    world.table("PhraseCut", [query(i, f"{i}.jpg") for i in range(6)])
+    for model, rate in (("One", 0.9), ("Other", 0.5)):
+        for name in (TEXT, CUT):
+            world.run(model, name, speaking(name, rate))
+    folders = [_moved(world, model) for model in ("One", "Other")]
+    out = world.folder / "folders.json"
+    assert main(["compare", *folders, "--detect", "5", "--json", str(out)]) == 0
+    assert "Images that a difference of 5 points needs:" in capsys.readouterr().out
+    rows = json.loads(out.read_text())[-1]["detect"]["rows"]
+    assert [row["dataset"] for row in rows] == ["mean of 2", "Pascal", "PhraseCut"]
+    assert "whole set" not in rows[0]
+
+
+def test_detect_of_one_run_shows_nothing(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+    path = str(world.run("One", JSON, speaking(JSON, 0.7)).path)
+    assert main(["compare", path, path, "--detect", "2"]) == 0
+    assert "–: too few images, one run twice" in capsys.readouterr().out

@@ -121,7 +121,9 @@ TYPED: dict[str, dict[str, list[str]]] = {
     "compare": {
         "compare": [GOOD],
         f"compare {GOOD}": [POOR],
-        f"compare {GOOD} {POOR}": ["--show 1", "--reviews reviews/voted.jsonl", "--json out.json"],
+        f"compare {GOOD} {POOR}": [
+            "--show 1", "--detect 2", "--reviews reviews/voted.jsonl", "--json out.json",
+        ],
     },
     "errors": {
         "errors": ["outputs"],

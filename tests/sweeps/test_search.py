@@ -16,12 +16,12 @@ from perfect_answers import perfect_answer
 from vlmeval_findit.analysis import BestFormats, choose_best_format, write_formats
 from vlmeval_findit.benchmarks.findit import all_tables, parse
 from vlmeval_findit.boxes import Space
-from vlmeval_findit.cli import report_formats
+from vlmeval_findit.cli import main, report_formats
 from vlmeval_findit.core import ConfigError
 from vlmeval_findit.data import load_dataset
 from vlmeval_findit.models import ModelEntry
 from vlmeval_findit.scoring import CellResult, SearchError
-from vlmeval_findit.sweeps import Sweep, in_best_formats, parse_sweep, search_sweep
+from vlmeval_findit.sweeps import Sweep, all_variants, in_best_formats, parse_sweep, search_sweep
 
 BEST = "FindIt_Demo_yxhw_json_bounding_box"
 
@@ -168,3 +168,24 @@ def test_a_bad_file_is_refused(text: str, message: str, tmp_path: Path) -> None:
     sweep = parse_sweep("models: FullImage\ndatasets: Demo_insdet")
     with pytest.raises(ValueError, match=re.escape(message)):
         in_best_formats(sweep, BestFormats(path))
+
+
+def test_a_dry_run_says_which_formats_it_tells_apart(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """First by what formats may differ on, then as those that were asked."""
+    line = ["search", "--model", "FullImage", "--data", "Scenes_mini"]
+    line += ["--work-dir", str(tmp_path)]
+    assert main([*line, "--limit", "25", "--dry-run"]) == 0
+    before = " ".join(capsys.readouterr().out.split())
+    formats = len(all_variants(search(tmp_path, "Scenes_mini"), "FullImage"))
+    assert f"{formats} formats: two are told apart with a chance of 80 % from" in before
+    assert "where the two differ on 40 % of images" in before
+    assert main([*line, "--limit", "25", "--out", str(tmp_path / "best.yaml")]) == 0
+    capsys.readouterr()
+    assert main([*line, "--limit", "25", "--dry-run"]) == 0
+    after = " ".join(capsys.readouterr().out.split())
+    assert f"as in {tmp_path}" in after.replace("- ", "-")
+    assert "40 %" not in after
+    assert main([*line[:-1], str(tmp_path / "new"), "--limit", "3", "--dry-run"]) == 0
+    assert "too few images to tell two apart" in capsys.readouterr().out

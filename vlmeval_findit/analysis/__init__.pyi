@@ -17,6 +17,13 @@ from .run_statistics import (
     pair_runs as pair_runs,
 )
 
+from .detection import (
+    Detectable as Detectable,
+    detectable_differences as detectable_differences,
+    format_pilots as format_pilots,
+    shown_by_search as shown_by_search,
+)
+
 from .comparable_pairs import (
     StatisticsError as StatisticsError,
     is_favoured as is_favoured,

@@ -20,6 +20,7 @@ from ..analysis import (
     compare_hits,
     compare_means,
     compare_runs,
+    detectable_differences,
     is_same_run,
     pair_runs,
     same_answers,
@@ -33,6 +34,7 @@ from ..leaderboard import (
     comparison_table,
     cost_comparison_table,
     datasets_table,
+    detection_table,
     group_by,
     group_comparable,
     headline_title,
@@ -75,12 +77,19 @@ _INDICES = 12
     is_flag=False,
     flag_value=_PAGE,
 )
+@click.option(
+    "--detect",
+    type=click.FloatRange(0, 100, min_open=True),
+    metavar="POINTS",
+    help="Also say how many images a difference of so many points needs, and which one these show.",
+)
 @reviews_option
 @json_option
 def command(
     left: Path,
     right: Path | None,
     show: Path | None,
+    detect: float | None,
     reviews: tuple[Path, ...],
     json_file: Path | None,
 ) -> int:
@@ -98,6 +107,7 @@ def command(
     sides = [side.runs for side in loaded]
     pairs = list(pair_runs(*sides))
     is_one_pair = len(pairs) == 1
+    labelled = list(pairs)
     if reviews:
         pairs += _reviewed_pairs(pairs, read_reviews(reviews))
     choices = [_choice_of(pair, loaded) for pair in pairs]
@@ -119,6 +129,14 @@ def command(
             _print_datasets(group, of_group, choice)
             means += _means(group, of_group, choice)
         say("Every metric of one dataset, and its queries: name the files of two runs.")
+    sizes = []
+    if detect is not None:
+        for group in pairs_by_models(labelled):
+            choices_of_group = [_choice_of(pair, loaded) for pair in group]
+            sizes.append(
+                detection_table(detectable_differences(group, detect, choices_of_group), detect)
+            )
+            _print_sizes(sizes[-1])
     for name, side in zip("AB", loaded, strict=True):
         for left_out in side.left_out:
             print_folded(f"{name}: left out: {left_out.run.path}: {left_out.reason}")
@@ -133,7 +151,7 @@ def command(
         print_folded(line)
     if json_file is not None:
         dicts = [_as_dict(*pair, each) for pair, each in zip(pairs, differences, strict=True)]
-        write_json(json_file, [*dicts, *means])
+        write_json(json_file, [*dicts, *means, *({"detect": to_json(size)} for size in sizes)])
     if show is None:
         return 0
     from .report import write_report  # It brings the plots
@@ -286,6 +304,14 @@ def _print_datasets(
     for dataset, answers in same.items():
         if answers is not None:
             say(f"{answers.value} ({dataset}).")
+
+
+def _print_sizes(table: Table) -> None:
+    """Print how many images differences need."""
+    say(f"{table.title}:")
+    print_table(table, "--json FILE")
+    for note in table.notes:
+        print_folded(note.text)
 
 
 def _means(

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 
 import click
 
-from ..analysis import ranking_rule
+from ..analysis import format_pilots, ranking_rule, shown_by_search
 from ..benchmarks.findit import BENCHMARK, MARKS, AnnotationTable
-from ..core import suggestion
+from ..core import counted, suggestion
+from ..data import load_dataset
 from ..models import ModelOptions, find_model, space_or_variable
+from ..scoring import RowData, RunError, load_runs
+from ..statistics import CHANCE, Sized, assumed_pilot
 from ..storage import SWEEP_JOURNAL
-from ..sweeps import search_sweep, search_target
+from ..sweeps import Sweep, all_variants, search_sweep, search_target
 from .command_base import (
     PATH,
     WRITTEN,
@@ -23,6 +27,7 @@ from .command_base import (
 )
 from .early_checks import check_amounts, note_of_shared_names, refuse_untabled
 from .model_options import MODEL, AskingCommand, model_options
+from .printing import print_folded
 from .sweep import run_or_count
 from .who_answers import with_options
 
@@ -106,7 +111,50 @@ def command(
         journal or (work_dir or Path("outputs")) / SWEEP_JOURNAL,
     )
     sweep = search_sweep(entry, table, limit, places, _marks(marks), race)
-    return run_or_count(with_options(sweep, options), options, out)
+    sweep = with_options(sweep, options)
+    status = run_or_count(sweep, options, out)
+    if options.dry_run:
+        _print_power(sweep, limit)
+    return status
+
+
+def _print_power(sweep: Sweep, limit: int) -> None:
+    """Say which formats a search tells apart: like those that were asked before, if any were."""
+    variants = all_variants(sweep, sweep.models[0].name)
+    queries = list(load_dataset(variants[0].name).queries.values())[:limit]
+    images = len({query.cluster for query in queries})
+    earlier = []
+    if sweep.work_dir.is_dir():
+        with suppress(RunError):  # None of its runs is scored
+            earlier = load_runs([sweep.work_dir], keep=RowData.SUMS)
+    dataset = variants[0].board_dataset
+    pilots = format_pilots([run for run in earlier if run.board_dataset == dataset])
+    asked = f"{counted(images, 'image')} and {len(variants)} formats"
+    if pilots:
+        ways = {f"as in {sweep.work_dir} ({counted(len(pilots), 'pair')})": pilots}
+    else:
+        ways = {
+            "where one finds all that the other finds": [assumed_pilot(0.0, images)],
+            "where the two differ on 40 % of images": [assumed_pilot(0.4, images)],
+        }
+    said = []
+    for way, of_way in ways.items():
+        size = shown_by_search(of_way, images, len(variants))
+        if size is not None:
+            said.append(f"from {_points(size)} points, {way}")
+    if said:
+        print_folded(
+            f"{asked}: two are told apart with a chance of {100 * CHANCE:.0f} % {'; '.join(said)}."
+        )
+    else:
+        print_folded(f"{asked}: too few images to tell two apart.")
+
+
+def _points(size: Sized) -> str:
+    """Format a difference: ``18``, ``18 (15–22)``."""
+    ends = f"{size.range.low:.0f}–{size.range.high:.0f}"
+    value = f"{size.value:.0f}"
+    return value if ends == f"{value}–{value}" else f"{value} ({ends})"
 
 
 def _marks(text: str | None) -> tuple[str, ...]:

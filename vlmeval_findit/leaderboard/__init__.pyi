@@ -83,6 +83,7 @@ from .run_tables import (
     comparison_table as comparison_table,
     datasets_table as datasets_table,
     headline_title as headline_title,
+    detection_table as detection_table,
     pairs_by_models as pairs_by_models,
     samples_table as samples_table,
     passes_table as passes_table,

@@ -10,6 +10,7 @@ from ..analysis import (
     APValue,
     CalibrationResult,
     DefinitionResult,
+    Detectable,
     SameAnswers,
     SamplesScore,
     compare_means,
@@ -23,6 +24,7 @@ from ..protocol import Metric
 from ..scoring import Run
 from ..statistics import (
     BOOTSTRAP_SAMPLES,
+    CHANCE,
     FEWEST_IMAGES,
     INTERVALS_LEGEND,
     TOO_FEW_IMAGES,
@@ -30,11 +32,13 @@ from ..statistics import (
     BestOf,
     Difference,
     Estimate,
+    Sized,
     Threshold,
     metric_intervals,
 )
 from .columns import (
     Column,
+    amount_column,
     count_column,
     difference_column,
     p_column,
@@ -206,6 +210,44 @@ def headline_title(pairs: Sequence[tuple[Run, Run]]) -> str:
     benchmark = pairs[0][0].benchmark
     any_failed = any(run.failed for pair in pairs for run in pair)
     return benchmark.headline_counting_failures.title if any_failed else benchmark.metrics[0].title
+
+
+# --- how many images ----
+
+_NO_SIZE = {NONE: "too few images, one run twice, or a mean"}
+
+
+def detection_table(found: Sequence[Detectable], points: float) -> Table:
+    """Make a row for each dataset of two runs: which difference its images show."""
+
+    def cell(size: Sized | None) -> TableCell:
+        return TableCell(size.value, size.range) if size else TableCell()
+
+    columns: list[Column[Detectable]] = [
+        Column("dataset", lambda each: each.dataset),
+        count_column("images", lambda each: each.images or None),
+        value_column("they show", lambda each: cell(each.shown)),
+        amount_column("needed", lambda each: cell(each.needed), interval=True),
+    ]
+    if any(each.queries for each in found):
+        columns += [
+            count_column("whole set", lambda each: each.queries),
+            value_column("it shows", lambda each: cell(each.shown_by_all)),
+        ]
+    title = f"Images that a difference of {points:g} points needs"
+    return table_of(title, columns, found, _SIZE_NOTES, _NO_SIZE)
+
+
+_SIZE_NOTES = (
+    Note(
+        "They show",
+        [
+            f"with a chance of {100 * CHANCE:.0f} % the test of two such runs finds a difference "
+            "of so many points"
+        ],
+    ),
+    Note("Ranges", ["95 %, as few images tell how much images differ"]),
+)
 
 
 # --- samples --------------------------------------------------------------------------------------

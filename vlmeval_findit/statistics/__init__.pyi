@@ -31,6 +31,16 @@ from .intervals import (
     slice_intervals as slice_intervals,
 )
 
+from .sample_size import (
+    CHANCE as CHANCE,
+    Pilot as Pilot,
+    Sized as Sized,
+    pilot_of as pilot_of,
+    assumed_pilot as assumed_pilot,
+    smallest_difference as smallest_difference,
+    images_needed as images_needed,
+)
+
 from .share_intervals import (
     Sampled as Sampled,
     mean_ends as mean_ends,

@@ -342,6 +342,24 @@ def _paired_error(whole: _Pair, left: Estimate, right: Estimate, place: int) -> 
     return float(error), float(freedom)
 
 
+class PilotErrors(NamedTuple):
+    """What the paired test of a metric adds to the variance, for :mod:`.sample_size`."""
+
+    unseen: float  # Variance
+    freedom: float  # Degrees of freedom
+    images: int
+
+
+def pilot_errors(left: Estimate, right: Estimate, metric: str) -> PilotErrors | None:
+    """Return what the paired test of a metric adds to the variance; None: there is no test."""
+    place = left.place(metric)
+    pair = _pair(left, right, place)
+    if not pair.effective:
+        return None
+    error, freedom = _paired_error(pair, left, right, place)
+    return PilotErrors(max(0.0, error**2 - pair.variance), freedom, pair.images)
+
+
 def variance_unseen(images: Array | float, difference: Array | float) -> Array:
     """Return the variance of a third of an image that only one of two runs finds.
 
