@@ -12,6 +12,7 @@ import ast
 import copy
 import os
 import random
+import resource
 import shutil
 import subprocess
 import sys
@@ -23,7 +24,9 @@ from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parents[1]
 SECONDS = 600
-"""A fault that makes tests run for longer counts as noticed."""
+"""A fault that makes tests compute for longer counts as noticed, however busy the machine is."""
+LONGEST_WAIT = 3600
+"""And so does one that makes them wait for longer, in seconds by the clock."""
 
 AREAS = {
     "reading": (
@@ -148,6 +151,9 @@ AREAS = {
             "reproduction/reply_causes.py",
             "reproduction/engine_cause.py",
             "reproduction/checkpoint_cause.py",
+            "reproduction/stated_causes.py",
+            "reproduction/other_requests.py",
+            "reproduction/picture_groups.py",
             "models/http/server_program.py",
         ],
         [
@@ -159,6 +165,10 @@ AREAS = {
             "reproduction/test_engine_faults.py",
             "reproduction/test_engine_cause.py",
             "reproduction/test_checkpoint_cause.py",
+            "reproduction/test_picture_groups.py",
+            "reproduction/test_picture_size_causes.py",
+            "reproduction/test_unlisted_setups.py",
+            "reproduction/test_wrong_setups.py",
             "models/http/test_server_program.py",
         ],
     ),
@@ -343,6 +353,10 @@ def mutants(path: Path, most: int, random_: random.Random) -> Iterator[tuple[Fau
         yield fault, ast.unparse(ast.fix_missing_locations(tree))
 
 
+def _limit_seconds() -> None:
+    resource.setrlimit(resource.RLIMIT_CPU, (SECONDS, SECONDS))
+
+
 def notices(clone: Path, tests: list[str]) -> bool:
     """Return whether a test fails."""
     command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider"]
@@ -352,7 +366,8 @@ def notices(clone: Path, tests: list[str]) -> bool:
     try:
         done = subprocess.run(
             [*command, "-m", "not slow", *(f"tests/{name}" for name in tests)],
-            cwd=clone, env=environment, capture_output=True, check=False, timeout=SECONDS,
+            cwd=clone, env=environment, capture_output=True, check=False, timeout=LONGEST_WAIT,
+            preexec_fn=_limit_seconds,
         )  # fmt: skip
     except subprocess.TimeoutExpired:
         return True

@@ -230,6 +230,26 @@ def test_a_wrapper_is_no_label(reply: str, labels: list[str], asked: tuple[str, 
     assert list(result.reading.labels) == labels
 
 
+BELOW = '{{"{}": {{"dog": [1, 2, 3, 4], "cat": [5, 6, 7, 8]}}}}'
+
+
+@pytest.mark.parametrize("form", [JSON, JSON_LABELS])
+@pytest.mark.parametrize("key", ["counts", "scores", "pose", "embedding", "velocity", "image_size"])
+def test_labels_below_a_key_of_another_thing_have_no_boxes(key: str, form: ReplyFormat) -> None:
+    asked = ("dog", "cat")
+    for reply in (BELOW.format(key), f'{{"data": {BELOW.format(key)}}}'):
+        assert parse_leniently(reply, form, read(reply, form), GRID1000, asked) is None
+
+
+@pytest.mark.parametrize("form", [JSON, JSON_LABELS])
+@pytest.mark.parametrize("key", ["boxes", "results", "detected_objects", "bboxes_by_class", "1"])
+def test_labels_below_a_key_of_boxes_or_objects_have_boxes(key: str, form: ReplyFormat) -> None:
+    reply = BELOW.format(key)
+    result = parse_leniently(reply, form, read(reply, form), GRID1000, ("dog", "cat"))
+    assert result is not None
+    assert result.reading.boxes == ((1, 2, 3, 4), (5, 6, 7, 8))
+
+
 def test_a_label_between_angle_brackets_is_one_label() -> None:
     reply = '[{"label": "<traffic light>", "bbox_2d": [1, 2, 3, 4]}]'
     result = leniently(reply, JSON_LABELS)

@@ -35,15 +35,15 @@ WORDS = {
     "pixels": ["pixels", "px", "absolute pixels", "pixel coordinates", "in image pixels"],
     "thousandths": [
         "0-1000", "thousandths", "normalized to 0-1000", "scaled to [0, 1000]",
-        "on a 1000x1000 grid", "per mille", "normalised to [0, 999]",
+        "on a 1000x1000 grid", "per mille", "normalised to [0, 999]", "in 1/1000", "scaled to 1000",
     ],
     "percent": [
         "percent", "%", "percentages of the image size", "per cent of width and height",
-        "0-100 scale",
+        "0-100 scale", "em porcentagem", "in percentuale", "procent", "yüzde", "in Prozent",
     ],
     "fractions": [
         "normalized", "fractions of the image", "relative coordinates", "normalised to 0-1",
-        "range 0..1", "ratio of image width and height",
+        "range 0..1", "ratio of image width and height", "normiert",
     ],
 }  # fmt: skip
 KEYS = {
@@ -86,6 +86,34 @@ def test_a_key_that_names_a_unit_states_it(unit: str, key: str, run: str) -> Non
     assert bool(boxes_in(reply, JSON, UNITS[run][1])) == (unit == run)
 
 
+@pytest.mark.parametrize("name", ["coco", "yolo", "COCO", "YOLO"])
+def test_the_name_of_a_set_states_its_order(name: str) -> None:
+    for reply in (
+        f'{{"format": "{name}", "bbox": [112, 64, 388, 420]}}',
+        f'In {name} format:\n[{{"bbox": [112, 64, 388, 420]}}]',
+        f"Bounding box ({name} format): (112, 64, 388, 420)",
+    ):
+        assert not boxes_in(reply, JSON, ImageExtent(640, 480))
+    label = f'[{{"label": "{name} logo", "bbox": [112, 64, 388, 420]}}]'
+    assert boxes_in(label, JSON, ImageExtent(640, 480))
+
+
+@pytest.mark.parametrize("words", ["y first", "y-first", "with y before x"])
+def test_y_first_is_an_order(words: str) -> None:
+    reply = f"The bounding box, {words}, is (112, 64, 388, 420)."
+    assert not boxes_in(reply, TEXT, ImageExtent(640, 480))
+    assert boxes_in(reply, ReplyFormat("text", "yxyx"), ImageExtent(640, 480))
+
+
+@pytest.mark.parametrize("names", ["pu, wai, hema, raro", "a b c d", "juu; kushoto; chini; kulia"])
+@pytest.mark.parametrize("key", ["format", "bbox_order", "coordinate_format", "convention"])
+def test_four_unknown_names_are_another_order(key: str, names: str) -> None:
+    reply = f'{{"{key}": "{names}", "bbox": [112, 64, 388, 420]}}'
+    assert not boxes_in(reply, JSON, ImageExtent(640, 480))
+    known = reply.replace(names, "x_min, y_min, x_max, y_max")
+    assert boxes_in(known, JSON, ImageExtent(640, 480))
+
+
 @pytest.mark.parametrize("run", UNITS)
 def test_an_unknown_unit_is_another_one(run: str) -> None:
     numbers, extent = UNITS[run]
@@ -106,18 +134,25 @@ NAMES = {
     "xyxy": [
         "x1, y1, x2, y2", "x_min, y_min, x_max, y_max", "left, top, right, bottom",
         "xmin ymin xmax ymax", "xyxy", "ltrb", "xminyminxmaxymax", "x0,y0,x1,y1",
-        "left/top/right/bottom",
+        "left/top/right/bottom", "links, oben, rechts, unten", "gauche, haut, droite, bas",
+        "izquierda, arriba, derecha, abajo", "左、上、右、下", "左，上，右，下",
+        "왼쪽, 위, 오른쪽, 아래", "лево, верх, право, низ",
     ],
     "yxyx": [
         "y1, x1, y2, x2", "ymin, xmin, ymax, xmax", "top, left, bottom, right", "yxyx",
-        "y0,x0,y1,x1", "y_min x_min y_max x_max", "Y1X1Y2X2",
+        "y0,x0,y1,x1", "y_min x_min y_max x_max", "Y1X1Y2X2", "oben, links, unten, rechts",
+        "haut, gauche, bas, droite", "arriba, izquierda, abajo, derecha", "上、左、下、右",
+        "위, 왼쪽, 아래, 오른쪽", "верх, лево, низ, право", "cima, esquerda, baixo, direita",
     ],
     "xywh": [
         "x, y, w, h", "x, y, width, height", "left, top, width, height", "xywh", "ltwh", "x y w h",
+        "x, y, Breite, Höhe", "左、上、宽、高", "x、y、幅、高さ", "x, y, 너비, 높이",
+        "x, y, genişlik, yükseklik", "x, y, szerokość, wysokość", "x, y, breedte, hoogte",
+        "coco-style",
     ],
     "cxcywh": [
         "cx, cy, w, h", "center_x, center_y, width, height", "cxcywh", "xc, yc, w, h",
-        "centre x, centre y, width, height",
+        "centre x, centre y, width, height", "YOLO-style",
     ],
     "yxhw": ["y, x, h, w", "top, left, height, width", "yxhw"],
 }  # fmt: skip

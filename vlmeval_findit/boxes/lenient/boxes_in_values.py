@@ -53,6 +53,7 @@ class Context(NamedTuple):
     repairs: Repairs = NO_REPAIRS
     label_key: str | None = None  # The key that is the label
     in_box: bool = False  # A key around says that these are boxes
+    in_other: bool = False  # A key around is of another thing: a label below it is of that
 
     def repaired(self, *repairs: Repair) -> Context:
         return self._replace(repairs=self.repairs.union(repairs))
@@ -316,6 +317,8 @@ class BoxSearch:
         """Return whether the numbers under a key are a box: the key says so, or is a label."""
         if self._states_box(key) or context.in_box:
             return True
+        if context.in_other:
+            return False
         if is_asked(key, self._asked):
             return True
         if not self._needs_labels or context.label is None:
@@ -348,6 +351,8 @@ class BoxSearch:
         """Return what holds under a key; None if nothing under it may be a box."""
         by_class = self._format.key == CLASS_KEY
         states_box = self._states_box(key)
+        if not states_box and not self._is_around_objects(key, context):
+            context = context._replace(in_other=True)
         if is_of_others(key) and key not in self._requested_keys:
             return None if self._is_of_numbers(owner, key) else context.restructured()
         context = context._replace(in_box=context.in_box or states_box)
@@ -364,6 +369,14 @@ class BoxSearch:
         if key in self._requested_keys or not states_box:
             return context.restructured()
         return context.repaired(Repair.KEY)
+
+    def _is_around_objects(self, key: str, context: Context) -> bool:
+        """Return whether labels below a key may be of boxes: it says so, or is a label itself."""
+        if is_asked(key, self._asked) or _index(key) is not None:
+            return True
+        if self._asked or not self._needs_labels:
+            return not CONTAINERS.isdisjoint(words_of(key))
+        return not is_of_others(key)
 
     def _is_of_numbers(self, owner: Object, key: str) -> bool:
         value = dict(owner.pairs).get(key)

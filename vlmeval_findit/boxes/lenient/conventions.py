@@ -32,12 +32,28 @@ _TWO_CORNERS = late_pattern(
     r"(?:bottom|lower)[-_ ]?right",
     re.IGNORECASE,
 )
-_LISTED = r"(?:[ \t]*+[,;/|&][ \t\"'`*$\\{}_]*+|[ \t]++(?:and|then|by)?[ \t]*+)"
+_LISTED = r"(?:[ \t]*+[,;/|&，、；][ \t\"'`*$\\{}_]*+|[ \t]++(?:and|then|by)?[ \t]*+)"
 _ONE_NAME = rf"(?<![\w-])(?:{NAME})(?![\w-])"
 _NAMES = late_pattern(
     rf"{_ONE_NAME}(?:[\"'`*$}}]{{0,2}}{_LISTED}[\"'`*$]{{0,2}}{_ONE_NAME})+", re.IGNORECASE
 )
 _NAME = late_pattern(_ONE_NAME, re.IGNORECASE)
+# "order": "…": four words under such a key are an order, known or not
+_UNDER_ORDER = late_pattern(
+    r'"[^"\n]{0,40}?(?:\b|_)(?:format|order|convention|mode|layout)"\s?: "([^"\n]{1,60})"',
+    re.IGNORECASE,
+)
+_FOUR_WORDS = late_pattern(r"\W*[^\W\d]++(?:[\s,;/|，、；-]++[^\W\d]++){3}\W*")
+# Orders by the name of the set that has them
+_ORDERS_OF_SETS = {
+    "coco": ("xmin", "ymin", "width", "height"),
+    "yolo": ("cx", "cy", "width", "height"),
+}
+_OF_SET = late_pattern(
+    r"\b(coco|yolo)(?:[- _](?:format|style|order|convention)|(?<=: \"coco)\"|(?<=: \"yolo)\")",
+    re.IGNORECASE,
+)
+_Y_FIRST = late_pattern(r"\by[- ](?:first\b|before x\b|and then x\b)", re.IGNORECASE)
 _SIDES = {"l": "left", "t": "top", "r": "right", "b": "bottom"}
 _SIZE_OF_IMAGE = late_pattern(
     r"(?:image|picture|photo|canvas|screen|original)\b[^.\n]{0,25}\Z|\A[^.\n]{0,12}\bof the image"
@@ -59,6 +75,14 @@ def orders_in(text: str) -> Iterator[tuple[str, ...]]:
             is_clear = parts[:2] != ("t", "l")
             names = in_order([_SIDES.get(part, part) for part in parts])
             yield names if is_clear else ("?",) * len(names)
+    for match in _OF_SET.finditer(text):
+        yield _ORDERS_OF_SETS[match[1].lower()]
+    if _Y_FIRST.search(text):
+        yield ("ymin", "xmin", "ymax", "xmax")
+    for value in _UNDER_ORDER.findall(text) if '": "' in text else ():
+        is_known = _NAMES.search(value) or _CORNER_WORD.search(value)
+        if _FOUR_WORDS.fullmatch(value) and not is_known:
+            yield ("?",) * 4
     plain_text = _CORNER_WORD.sub(" corner ", text.replace("_{", "_"))
     if _NAMES.search(plain_text) is None:  # For speed: nearly all texts
         return
@@ -130,7 +154,8 @@ _UNIT_WORDS = {
     "percent": late_pattern(
         rf"{_NO_NUMBER_BEFORE}(?:%|百分"
         r"|\b(?:pct|per ?cent(?:age)?s?|prozent|pour ?cent(?:age)?s?|porcentajes?"
-        r"|por ciento|percentuali?)\b|процент|パーセント|퍼센트)",
+        r"|por ciento|percentual[ei]?|porcentage[mn]s?|procent(?:y|ach)?|yüzde|persen)\b"
+        r"|процент|パーセント|퍼센트)",
         re.IGNORECASE,
     ),
     "pixels": late_pattern(
@@ -140,7 +165,7 @@ _UNIT_WORDS = {
         re.IGNORECASE,
     ),
     "fractions": late_pattern(
-        r"\bnormali[sz]ed?\b|(?<=_)normali[sz]ed?|\bnormalisiert|\bnormalis[ée]|\bnormalizad|\bnorm\b|归一化|正規化|정규화"
+        r"\bnormali[sz]ed?\b|(?<=_)normali[sz]ed?|\bnorm(?:alis)?iert|\bnormalis[ée]|\bnormalizad|\bnorm\b|归一化|正規化|정규화"
         r"|нормализ"
         r"|\brel(?:ative)?[ _](?=bbox|box)|\bfractions?\b"
         r"|\b(?:ratio|share|proportion)s?\b"
@@ -149,9 +174,13 @@ _UNIT_WORDS = {
         r"|to (?:the |its )?(?:image|picture|width|height|size|dimension)))",
         re.IGNORECASE,
     ),
-    "thousandths": late_pattern(r"\bthousandths?\b|\bper mille\b|‰|千分", re.IGNORECASE),
+    "thousandths": late_pattern(
+        r"\bthousandths?\b|\bper mille\b|‰|千分|(?<![\d/])1/1000\b|\bscaled to 1000\b",
+        re.IGNORECASE,
+    ),
     "lengths": late_pattern(
-        rf"{_NO_NUMBER_BEFORE}\b(?:centimet|millimet|inches|(?:in|of) [cm]m\b)", re.IGNORECASE
+        rf"{_NO_NUMBER_BEFORE}\b(?:centimet|millimet|inches|(?:in|of) [cm]m\b|(?<=\()[cm]m(?=\)))",
+        re.IGNORECASE,
     ),
 }
 _OF_CONFIDENCE = late_pattern(r"(?:confidence|score|prob)\w*[^\n|,;]{0,6}\Z", re.IGNORECASE)
@@ -211,7 +240,8 @@ _STEMS = (
     "正規化", "정규화", "rel", "fraction", "thousandth", "mille", "met", "inches", " cm", " mm",
     "scale", "range", "grid", "between", "coordinate", "measured", "version", "resized", "based on",
     "image", "picture", "photo", "screenshot", "нормализ", "1000", "999", "1024", "ratio", "share",
-    "proportion", "unit",
+    "proportion", "unit", "percentual", "porcentage", "procent", "yüzde", "persen", "normiert",
+    "(cm)", "(mm)", "1/1000",
 )  # fmt: skip
 _MAY_BE_JOINED = late_pattern(r"[xywhltrb0-4]n(?![^\W_])")
 

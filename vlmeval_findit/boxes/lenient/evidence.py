@@ -36,7 +36,7 @@ _NEUTRAL_TAGS = frozenset(
     "ref grounding object h1 h2 h3".split()
 )
 # Words behind which stands a place
-_PLACES = frozenset("at spans covers occupies encloses 在 位于".split())
+_PLACES = frozenset("at located positioned situated spans covers occupies encloses 在 位于".split())
 _ENDS_WITH_PLACE = late_pattern(r"(?:在|位于)\s*[:：]?\s*\Z")
 _SPANS = late_pattern(
     r"\b(?:spans?|spanning|extends?|extending|stretches|occupies|covers|located|lies)\b"
@@ -92,7 +92,7 @@ _IMAGE = r"(?:whole |entire |full )?(?:image|picture|photo|canvas|screen|page)"
 _OF_IMAGE = late_pattern(
     rf"\b{_IMAGE}(?:'s)? (?:itself|bounds?|border|frame|box|bounding box|coordinates|spans)\b"
     rf"|(?<!of )(?<!to )(?<!by )(?<!of the )(?<!to the )(?<!by the )\b{_IMAGE} size\b"
-    rf"|\b(?:box|bounds|coordinates|corners?) of the {_IMAGE}\W*\w*\W*\Z",
+    rf"|\b(?:box|bounds|coordinates|corners?) of the {_IMAGE}\W*\w*\W*\Z|\bview ?(?:box|port)\b",
     re.IGNORECASE,
 )
 

@@ -165,7 +165,7 @@ def _boxes_of_patches(text: str, fmt: ReplyFormat, extent: ImageExtent) -> Itera
 # --- points ---------------------------------------------------------------------------------------
 
 _POINT_TAG = late_pattern(r"<(points?)\b([^<>]{0,4000})>([^<>]{0,200})")
-_ATTRIBUTE = late_pattern(r"([a-z]+\d{0,4})\s?=\s?\"([^\"]*)\"")
+_ATTRIBUTE = late_pattern(r"([a-z]+\d{0,4})\s?=\s?([\"'])((?:(?!\2).)*+)\2")
 _PER_CENT = 100.0
 _THOUSANDTHS = 1000.0
 
@@ -173,7 +173,7 @@ _THOUSANDTHS = 1000.0
 def _points_in_tags(text: str, fmt: ReplyFormat, extent: ImageExtent) -> Iterator[Found]:
     """Yield the points of Molmo (per cent, by name) and of Molmo 2 (thousandths, in a list)."""
     for tag in _POINT_TAG.finditer(text):
-        attributes = dict(_ATTRIBUTE.findall(tag[2]))
+        attributes = {name: value for name, _, value in _ATTRIBUTE.findall(tag[2])}
         label = (attributes.get("alt") or tag[3]).strip()
         for frame, x, y in _points_of(attributes):
             box = _candidate((x, y, x, y), fmt, extent, label)

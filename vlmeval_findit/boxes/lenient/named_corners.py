@@ -16,10 +16,21 @@ Box = tuple[int, int, tuple[float, ...], Repairs]  # Start, end, numbers in the 
 
 
 # Sides in words, of the languages that models answer in
-_TOP = ("top", "upper", "oben", "superior", "haut", "alto", "上", "위", "верхн")
-_BOTTOM = ("bottom", "lower", "unten", "inferior", "bas", "basso", "下", "아래", "нижн")
+_TOP = ("top", "upper", "oben", "superior", "supérieur", "haut", "alto", "上", "위", "верхн")
+_BOTTOM = (
+    "bottom",
+    "lower",
+    "unten",
+    "inferior",
+    "inférieur",
+    "bas",
+    "basso",
+    "下",
+    "아래",
+    "нижн",
+)
 _LEFT = ("left", "links", "izquierd", "esquerd", "gauche", "sinistr", "左", "왼쪽", "лев")
-_RIGHT = ("right", "rechts", "derech", "direit", "droite", "destr", "右", "오른쪽", "прав")
+_RIGHT = ("right", "rechts", "derech", "direit", "droit", "destr", "右", "오른쪽", "прав")
 _DOWN = "|".join(rf"{word}[a-zа-я]{{0,3}}" for word in _TOP + _BOTTOM if word[0] < "ᄀ")
 _ACROSS = "|".join(rf"{word}[a-zа-я]{{0,3}}" for word in _LEFT + _RIGHT if word[0] < "ᄀ")
 _OF = r"(?:à |a )?"  # "en haut à gauche", "in alto a sinistra"
@@ -45,9 +56,10 @@ _NEAR = 100  # Characters between a corner and its point, or between the points 
 _JOINING = frozenset(
     """
     a about and approximately are around as at be begins being bis bounding by coin coordinate
-    coordinates coords corner corners e ecke en esquina et canto angolo down end ending ends
+    coordinates coords corner corners e ecke el en esquina est et canto angolo down end ending ends
     extending extends finally first from
-    given goes going has in into is it its located of on opposite other point points position s
+    given goes going has in into is it its la le located
+    of on opposite other point points position s
     second start starting starts the then this through till to und until up vertex while with x y
     """.split()
 )

@@ -9,34 +9,32 @@ from ...core import late_pattern
 from ..representation import Corners, MatchRule, Representation
 from .remembered import Remembered
 
+# Names of one word, in the languages in which a box is known by its word, too
+_IN_WORDS = {
+    "xmin": "left 左 links gauche izquierda esquerda sinistra лево слева 왼쪽 vänster",
+    "ymin": "top 上 oben haut arriba cima верх сверху 위 boven góra",
+    "xmax": "right 右 rechts droite derecha direita destra право справа 오른쪽 höger",
+    "ymax": "bottom 下 unten bas abajo baixo basso низ снизу 아래 onder dół",
+    "width": "width w breite largeur ancho largura larghezza ширина 宽 宽度 寬 寬度 幅 너비"
+    " breedte szerokość genişlik bredd lebar šířka",
+    "height": "height h höhe hauteur alto altura altezza высота 高 高度 高さ 높이"
+    " hoogte wysokość yükseklik höjd tinggi výška",
+}
+_ALONE = {word: name for name, words in _IN_WORDS.items() for word in words.split()}
 # A name of a number in words; the longer ones first
 NAME = (
     r"(?:top|upper|bottom|lower)[ _-]?(?:left|right)[ _-]?[xy]"
+    r"|[xy]_\{\\?(?:min|max|[0-4])\}"
     r"|[xy][ _-]?(?:minimum|maximum|min|max|start|end|cent(?:er|re)|left|right|top|bottom|tl|br"
     r"|[0-4])"
     r"|(?:minimum|maximum|min|max|start|end|left|right|top|bottom|ul|lr|tl|br)[ _-]?[xy]"
     r"|cent(?:er|re)[ _-]?[xy]|left|top|right|bottom|width|height|c[xy]|[xy]c|[xywh]"
-    r"|breite|höhe|largeur|hauteur|ancho|alto|altura|largura|larghezza|altezza|ширина|высота"
-    r"|宽度?|高度?|幅|高さ|너비|높이|左|上|右|下"
+    rf"|{'|'.join(sorted(_ALONE, key=len, reverse=True))}"
 )
 _LOW = frozenset(("min", "minimum", "start", "left", "top", "tl", "ul", "topleft", "upperleft"))
 _HIGH = frozenset(
     ("max", "maximum", "end", "right", "bottom", "br", "lr", "bottomright", "lowerright")
 )
-_ALONE = {
-    **dict.fromkeys(("left", "左"), "xmin"),
-    **dict.fromkeys(("top", "上"), "ymin"),
-    **dict.fromkeys(("right", "右"), "xmax"),
-    **dict.fromkeys(("bottom", "下"), "ymax"),
-    **dict.fromkeys(
-        "w breite largeur ancho largura larghezza ширина 宽 宽度 幅 너비".split(), "width"
-    ),
-    **dict.fromkeys(
-        "h höhe hauteur alto altura altezza высота 高 高度 高さ 높이".split(), "height"
-    ),
-    "xc": "cx",
-    "yc": "cy",
-}
 _CORNER = late_pattern("(top|upper|bottom|lower)(left|right)")
 # "xywh", "ltrb", "x1y1x2y2": names written as one word; an "n" behind them is for fractions
 PART_OF_JOINED = r"(?:xmin|ymin|xmax|ymax|cx|cy|xc|yc|[xy][0-4]?|[whltrb])"
@@ -53,6 +51,8 @@ def number_name(key: str) -> str:
     ('xmin', 'xmin', 'xmin', 'xmin')
     """
     name = _NO_LETTER.sub("", key.lower())
+    if name in ("xc", "yc"):
+        return f"c{name[0]}"
     if name in _ALONE:
         return _ALONE[name]
     for axis, side in ((name[:1], name[1:]), (name[-1:], name[:-1])):

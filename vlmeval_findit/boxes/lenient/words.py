@@ -47,17 +47,19 @@ BOXES = frozenset(
     recuadro caja coordenadas caixa retângulo riquadro coordinate рамка рамки рамку рамке
     прямоугольник координаты مربع المربع إحداثيات إطار begrenzingsvak kader ramka prostokąt
     współrzędne kutu kutusu koordinatları hộp khung kotak begränsningsruta ruta aabb bb hbb roi
-    bounds bound quad corners
+    bounds bound quad corners begrenzungsbox begrenzingskader avgränsningsruta avgränsningsrutan
+    rámeček
     """.split()
 )
 # The same in scripts without blanks between words
 _BOXES_IN_SIGNS = late_pattern(
-    "边界框|边框|方框|检测框|矩形框?|包围框|邊界框|坐标|座標|位置|バウンディング|境界|矩形|경계|상자|박스|좌표|बॉक्स"
+    "กรอบ|边界框|边框|方框|检测框|矩形框?|包围框|邊界框|坐标|座標|位置|バウンディング|境界|矩形|경계|상자|박스|좌표|बॉक्स"
 )
 # With one of these, a key or tag is of another thing than the object that was asked about
 _OF_OTHERS = frozenset(
     """
-    image img picture photo canvas screen page crop cropped previous prev old former earlier 3d
+    image img picture photo canvas screen page crop cropped previous prev old former earlier 3d view
+    viewport
     rejected anchor reference padding margin start end
     confidence confidences score scores prob probs id ids color colors colour colours count counts
     area areas size sizes format mode iou ious
