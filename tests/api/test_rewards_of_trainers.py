@@ -337,6 +337,68 @@ def test_verl_and_openrlhf_name_what_is_missing() -> None:
         verl(solution_strs=["[]"] * 2, ground_truths=[BOX], extra_infos=[None] * 2)
 
 
+# --- columns that stand twice ---------------------------------------------------------------------
+
+EXTRA = {name: value for name, value in COLUMNS.items() if name != "truth"}
+
+# Of each column: a value, the same one written otherwise, and another
+WRITTEN: dict[str, tuple[Any, Any, Any]] = {
+    "truth": (BOX, {"boxes": np.array(BOX), "labels": None}, [[64, 48, 320, 241]]),
+    "size": (SIZE, "[640, 480]", [480, 640]),
+    "format": ("xyxy_json_bbox_2d", "xyxy_json_bbox_2d", "xyxy_text"),
+    "space": ("grid1000", '{"kind": "grid1000"}', "percent"),
+    "frames": (1, np.float64(1), 2),
+    "multilabel": (False, "false", True),
+    "thought_marks": ("<plan> </plan>", ["<plan>", "</plan>"], "<p> </p>"),
+    "thought_opened": (False, 0, True),
+    "answer_marks": ("<answer> </answer>", '["<answer>", "</answer>"]', ["<a>", "</a>"]),
+}
+
+
+def of_verl(name: str, one: Any, other: Any) -> Any:
+    """Reward a reply where a column stands in two places of verl."""
+    extra = {**EXTRA, name: one}
+    verl = findit.reward_function("verl")
+    if name == "truth":
+        many = verl(solution_strs=[JSON] * 2, ground_truths=[one, other], extra_infos=[extra] * 2)
+        return many[1]
+    return verl("data", JSON, BOX, extra, **{name: other})
+
+
+@pytest.mark.parametrize("name", WRITTEN)
+def test_a_column_that_stands_twice_must_be_the_same(name: str) -> None:
+    value, same, other = WRITTEN[name]
+    assert of_verl(name, value, same) == 1
+    assert of_verl(name, same, value) == 1
+    at = 1 if name == "truth" else 0
+    with pytest.raises(ValueError, match=f"query {at}, column {name}: .* has .*, and .* has "):
+        of_verl(name, value, other)
+
+
+def test_a_truth_of_verl_may_stand_in_either_place() -> None:
+    verl = findit.reward_function("verl")
+    assert verl("data", JSON, BOX, EXTRA) == 1
+    assert verl("data", JSON, None, COLUMNS) == 1
+    assert verl("data", JSON, None, {}, **COLUMNS) == 1
+    assert verl("data", JSON, "[]", {**EXTRA, "truth": []}) == 0
+    with pytest.raises(ValueError, match="query 0: truth is missing"):
+        verl("data", JSON, None, EXTRA)
+    with pytest.raises(ValueError, match=r"truth: reward_model\.ground_truth .* extra_info"):
+        verl("data", JSON, "[]", COLUMNS)
+
+
+def test_equal_keys_in_the_json_of_a_column_are_refused() -> None:
+    pytest.importorskip("torch")
+    label = json.dumps(COLUMNS)
+    twice = f'{label[:-1]}, "truth": []}}'
+    with pytest.raises(ValueError, match="truth"):
+        findit.reward_function("openrlhf")([PROMPT + JSON], [PROMPT], [twice])
+    truth = f'{{"boxes": {BOX}, "boxes": []}}'
+    for trainer in (by_trl, by_ms_swift, by_verl):
+        with pytest.raises(ValueError, match="boxes"):
+            trainer([JSON], PROMPT, {**COLUMNS, "truth": truth})
+
+
 # --- truths ---------------------------------------------------------------------------------------
 
 SLIPS = {

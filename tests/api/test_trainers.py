@@ -153,7 +153,7 @@ def test_a_query_without_a_column_is_refused() -> None:
     with pytest.raises(ValueError, match="query 0: size is missing; a query needs truth, size"):
         findit.reward_function("trl")(prompts=[""], completions=["[]"], truth=[[]])
     with pytest.raises(ValueError, match="query 0: truth is missing"):
-        findit.reward_function("verl")("mine", "[]", None, QUERY)
+        findit.reward_function("verl")("mine", "[]", None, {**QUERY, "truth": None})
 
 
 class _Orm:

@@ -10,13 +10,15 @@ from typing import Any
 
 import pytest
 from custom_data import coco_values, data_folder, make_images, write_coco
-from PIL import Image
+from jsonl_data import import_lines
+from PIL import Image, ImageOps
 
 from vlmeval_findit.benchmarks.findit import LoadedFindIt
 from vlmeval_findit.benchmarks.vpbench import VPQuery, write_table
 from vlmeval_findit.boxes import BoxToWrite, write
 from vlmeval_findit.cli import main
 from vlmeval_findit.data import load_dataset
+from vlmeval_findit.storage import image_folder
 
 LETTERS = VPQuery(
     index=1,
@@ -239,3 +241,84 @@ def test_classes_that_differ_in_letter_case_stay_apart(tmp_path) -> None:
     ids = [(row["image_id"], row["category_id"]) for row in values["annotations"]]
     assert sorted((row["image_id"], row["category_id"]) for row in results) == sorted(ids)
     assert truth["categories"] == values["categories"]
+
+
+# --- turned images --------------------------------------------------------------------------------
+
+
+def as_readers_load(path: Path) -> list[Image.Image]:
+    """Load an image as torchvision does, which turns none, as Detectron2 does, and by OpenCV."""
+    image = Image.open(path)
+    loaded = [image.convert("RGB"), ImageOps.exif_transpose(image).convert("RGB")]
+    cv2 = pytest.importorskip("cv2")
+    return [*loaded, Image.fromarray(cv2.imread(str(path))[:, :, ::-1])]
+
+
+def make_patch(path: Path, orientation: int) -> None:
+    """Write a white image with a dark patch at (20, 24, 100, 72) of its stored pixels."""
+    image = Image.new("RGB", (200, 120), "white")
+    image.paste((20, 20, 20), (20, 24, 100, 72))
+    exif = Image.Exif()
+    exif[0x0112] = orientation
+    path.parent.mkdir(exist_ok=True)
+    image.save(path, exif=exif)
+
+
+@pytest.mark.parametrize("target", ["coco", "fiftyone"])
+def test_boxes_lie_on_the_pixels_that_every_reader_loads(tmp_path: Path, target: str) -> None:
+    names = [f"{turn}.{kind}" for kind in ("jpg", "png", "webp") for turn in range(1, 9)]
+    for name in names:
+        make_patch(Path("images", name), int(name[0]))
+    lines = [{"image": name, "label": "cat", "boxes": [[20, 24, 100, 72]]} for name in names]
+    assert import_lines(tmp_path, lines, "--exif", "stored") == 0
+    dataset = load_dataset("FindIt_Mine_xyxy_json")
+    path = Path("Model_FindIt_Mine_xyxy_json.json")
+    rows = [{"index": at, "prediction": perfect(dataset, at)} for at in dataset.queries]
+    path.write_text(json.dumps(rows))
+    assert main(["score", "--space", "pixels", str(path)]) == 0
+    for _ in range(2):  # Copies of an earlier export are replaced
+        assert main(["export", str(path), "--to", target, "--out", "out"]) == 0
+    root = image_folder(dataset.variant.images).path
+    shown = shown_by_coco() if target == "coco" else shown_by_fiftyone()
+    assert len(shown) == len(names)
+    assert len(list(Path("out/images").iterdir())) == 21
+    for name, size, boxes in shown:
+        assert len(boxes) == 2, "the object, and the answer"
+        for image in as_readers_load(root / name):
+            assert image.size == size
+            for x1, y1, x2, y2 in boxes:
+                patch = image.point(lambda value: 255 * (value < 128)).getbbox()
+                assert patch == pytest.approx((x1, y1, x2, y2), abs=2), name
+
+
+def corners(x: float, y: float, width: float, height: float) -> tuple[float, ...]:
+    return (x, y, x + width, y + height)
+
+
+def shown_by_coco() -> list[Any]:
+    """Return (file, size, boxes in pixels) of each image."""
+    truth = json.loads(Path("out/Model_FindIt_Mine_xyxy_json_coco_truth.json").read_text())
+    results = json.loads(Path("out/Model_FindIt_Mine_xyxy_json_coco_results.json").read_text())
+    boxes = [*truth["annotations"], *results]
+    return [
+        (
+            image["file_name"],
+            (image["width"], image["height"]),
+            [corners(*box["bbox"]) for box in boxes if box["image_id"] == image["id"]],
+        )
+        for image in truth["images"]
+    ]
+
+
+def shown_by_fiftyone() -> list[Any]:
+    """Return (file, size, boxes in pixels) of each sample."""
+    shown = []
+    for sample in json.loads(Path("out/samples.json").read_text())["samples"]:
+        size = (sample["metadata"]["width"], sample["metadata"]["height"])
+        boxes = []
+        for field in ("ground_truth_Mine", "Model_Mine_xyxy_json"):
+            for box in sample[field]["detections"]:
+                x1, y1, x2, y2 = corners(*box["bounding_box"])
+                boxes.append((x1 * size[0], y1 * size[1], x2 * size[0], y2 * size[1]))
+        shown.append((sample["filepath"], size, boxes))
+    return shown

@@ -190,6 +190,71 @@ def test_numbers_are_whole_where_this_scores(folder: Path) -> None:
     assert "." in fine
 
 
+# Numbers of a model's 40 replies, its space, and what the right answers are multiples of
+NUMBERS: dict[str, tuple[Callable[[int], list[float]], dict[str, Any], float]] = {
+    "multiples of 5": (lambda at: [5 * at, 10, 15 * at, 995], GRID, 5),
+    "multiples of 10": (lambda at: [10 * at, 10, 20 * at + 10, 990], GRID, 10),
+    "whole": (lambda at: [at, 10, 3 * at, 999], GRID, 1),
+    "decimals": (lambda at: [at + 0.5, 10, 3 * at + 0.1, 999.5], GRID, 1),
+    "the same box": (lambda at: [0, 0, 1000, 1000], GRID, 1),
+    "a few others": (lambda at: [5 * at, 10, 15 * at, 995 + (at == 3)], GRID, 5),
+    "many others": (lambda at: [5 * at, 10, 15 * at, 995 + (at % 10 == 3)], GRID, 1),
+    "hundredths": (lambda at: [at / 100, 0.1, 0.5, 0.99], {"kind": "unit_rescale"}, 0.01),
+    "thousandths": (lambda at: [at / 1000, 0.1, 0.5, 0.99], {"kind": "unit_rescale"}, 0.001),
+}
+
+
+@pytest.mark.parametrize("kind", NUMBERS)
+def test_answers_are_as_coarse_as_the_model(
+    folder: Path, kind: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    numbers, space, step = NUMBERS[kind]
+    lines = [
+        {"image": "0.png", "label": f"thing {at}", "boxes": [[1 + at, 7, 31 + at, 62]]}
+        for at in range(40)
+    ]
+    lines.append({"image": "1.png", "label": "speck", "boxes": [[5.1, 5.1, 5.3, 5.3]]})
+    assert import_lines(folder, lines) == 0
+    path = run("FindIt_Mine_xyxy_text", lambda at: str(numbers(at)), space)
+    rows = export(path, "--right")
+    out = printed(capsys)
+    *usual, speck = answers(rows)
+    assert len(usual) == 40
+    values = [value for text in usual for value in json.loads(text)]
+    for value in values:
+        assert value / step == pytest.approx(round(value / step), abs=1e-6), (value, step)
+    for coarser in (step * 10, step * 5):
+        rounded = [value / coarser == pytest.approx(round(value / coarser)) for value in values]
+        assert not all(rounded)
+    assert len(set(map(str, json.loads(speck)))) > 1, "too small for it: finer"
+    assert rewards(rows) == [1.0] * len(rows)
+    is_coarse = step not in (1, 0.001)
+    assert (f"Numbers are multiples of {step:g}, as those of M." in out) is is_coarse
+    assert ("Numbers are multiples" in Path("set/README.md").read_text()) is is_coarse
+
+
+@pytest.mark.slow
+def test_a_model_knows_the_answers_that_it_gave(folder: Path) -> None:
+    """Else a training on them unlearns what the model can do."""
+    torch = pytest.importorskip("torch")
+    datasets = pytest.importorskip("datasets")
+    sft = pytest.importorskip("trl.trainer.sft_trainer")
+    hf = pytest.importorskip("transformers")
+    asked = ["--data", "FindIt_Scenes_train_xyxy_json_bbox_2d", "--limit", "24"]
+    assert main(["run", "--model", "FindIt-Nano", *asked, "--work-dir", "nano"]) == 0
+    export(Path("nano"), "--right")
+    rows = datasets.load_dataset("set", split="train", cache_dir=str(folder / "cache"))
+    nano = SHIPPED["FindIt-Nano"]
+    processor = hf.AutoProcessor.from_pretrained(nano)
+    batch = sft.DataCollatorForVisionLanguageModeling(processor, completion_only_loss=True)(
+        list(rows)
+    )
+    model = hf.AutoModelForImageTextToText.from_pretrained(nano, dtype="float32")
+    with torch.no_grad():
+        loss = model(**batch).loss.item()
+    assert loss < 3  # Of other numbers than the model's it is 11
+
+
 def test_best_formats(folder: Path) -> None:
     assert import_lines(folder, LINES["refexp"]) == 0
     Path("best.yaml").write_text("models: {M: {FindIt: {winner: cxcywh_json_bbox_2d}}}\n")

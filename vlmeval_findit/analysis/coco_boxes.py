@@ -142,6 +142,11 @@ class CocoBoxes:
                 asked.add(key)
                 self._add(row, query)
 
+    @property
+    def has_ids(self) -> bool:
+        """Tell whether ids, names and coordinates are those of a COCO file."""
+        return bool(self._ids.images)
+
     def _label(self, query: FindItQuery) -> str:
         """Return the category of a query without labels for each box."""
         named = self._variant.data.family in (Family.OBJDET, Family.OBJDET_VIDEO)

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from ..benchmarks import parse
-from ..boxes import Ignored, Space, stated_space
-from ..core import counted, parse_json, quoted_value, suggestion
-from ..protocol import is_assistant, messages_in, opened_by
+from ..boxes import Ignored, Space, Truth, stated_space
+from ..core import counted, quoted_value, stated_json, suggestion
+from ..protocol import is_assistant, messages_in, opened_by, thought_marks
 from .custom_variants import ReplyLike, ReplyMarks, replies_of, variant_of
 from .generated_texts import EndMarks, FirstRewards, marks_of_ends, reply_in
 from .inputs import Size, plain, sizes_of, truth, truths_of
@@ -60,8 +60,8 @@ def reward_function(
       ``thought_opened`` (False) and ``answer_marks`` (None): as for :func:`.read`.
 
     Every column may be JSON. TRL passes them as keywords, verl in ``extra_info`` (and the truth as
-    ``ground_truth``), OpenRLHF as the label, an object or its JSON. Functions may be called from
-    several threads.
+    ``ground_truth``, what is the same for all as ``reward_kwargs``), OpenRLHF as the label, an
+    object or its JSON. Functions may be called from several threads.
 
     Where a trainer passes the text of its prompt (OpenRLHF; TRL without a chat), a thought that it
     opens is known. Else say ``thought_opened``: a thought that is cut would be read as an answer.
@@ -81,7 +81,8 @@ def reward_function(
 
     Raises:
         ValueError: the trainer, reward, column, format or space does not exist; later, when it is
-            called, a query lacks a column or has one that cannot be used.
+            called, a query lacks a column, has one that cannot be used, or two of one name that
+            differ.
     """
     if trainer not in _FUNCTIONS:
         raise ValueError(f"unknown trainer {trainer!r}{suggestion(trainer, _FUNCTIONS)}")
@@ -101,14 +102,14 @@ def reward_function(
 
 def _parsed(value: Any) -> Any:
     """Return a value that may be JSON, an array or a number of another library."""
-    return plain(parse_json(value) if isinstance(value, str) else value)
+    return plain(stated_json(value) if isinstance(value, str) else value)
 
 
 def _space(value: Any) -> Space:
     """Return a space: its name, or its settings, perhaps as JSON."""
     known = plain(value)
     if isinstance(known, str) and known.lstrip().startswith("{"):
-        known = parse_json(known)
+        known = stated_json(known)
     if isinstance(known, Mapping):
         known = {key: plain(each) for key, each in _stated(known).items()}
     return stated_space(known)
@@ -171,7 +172,7 @@ _BOOLEANS: Mapping[Any, bool] = {
 def _pair_of_marks(value: Any) -> Any:
     known = plain(value)
     if isinstance(known, str) and known.lstrip().startswith('["'):
-        known = parse_json(known)
+        known = stated_json(known)
     return None if known is None else tuple(known) if isinstance(known, list) else known
 
 
@@ -318,15 +319,62 @@ class _VerlReward(RewardFunction):
         **options: Any,
     ) -> float | list[float]:
         if solution_strs is None:
-            return self._rewards([solution_str], [_of_verl(extra_info, ground_truth)])[0]
+            query = _of_verl(0, extra_info, ground_truth, options)
+            return self._rewards([solution_str], [query])[0]
         there = {"ground_truths": ground_truths, "extra_infos": extra_infos}
         _check_columns(there, len(solution_strs), "solution_strs")
         pairs = zip(extra_infos, ground_truths, strict=True)
-        return self._rewards(solution_strs, [_of_verl(*pair) for pair in pairs])
+        queries = [_of_verl(at, *pair, options) for at, pair in enumerate(pairs)]
+        return self._rewards(solution_strs, queries)
 
 
-def _of_verl(extra_info: Query | None, ground_truth: Any) -> Query:
-    return {**(extra_info or {}), "truth": ground_truth}
+def _of_verl(at: int, extra_info: Query | None, ground_truth: Any, options: Query) -> Query:
+    """Return the columns of a query; ``options`` are the ``reward_kwargs`` of the configuration."""
+    places = {
+        "reward_model.ground_truth": {"truth": ground_truth},
+        "extra_info": extra_info or {},
+        "reward_kwargs": options,
+    }
+    return _joined(at, places)
+
+
+def _joined(at: int, places: Mapping[str, Query]) -> Query:
+    """Join the columns of a query that stand in several places.
+
+    Raises:
+        ValueError: two places state a column differently.
+    """
+    stated: dict[str, Any] = {}
+    first_place: dict[str, str] = {}
+    for place, query in places.items():
+        for name, value in _stated(query).items():
+            if name not in COLUMNS:
+                continue
+            if name in stated and not _is_same(name, stated[name], value):
+                raise ValueError(
+                    f"query {at}, column {name}: {first_place[name]} has "
+                    f"{quoted_value(stated[name], 60)}, and {place} has {quoted_value(value, 60)}. "
+                    "Keep the right one"
+                )
+            stated.setdefault(name, value)
+            first_place.setdefault(name, place)
+    return stated
+
+
+def _is_same(name: str, one: Any, other: Any) -> bool:
+    """Return whether two values of a column mean the same, however they are written."""
+    try:
+        meant = [_COLUMN_TYPES[name](value) for value in (one, other)]
+        if name == "truth":
+            meant = [each if isinstance(each, Truth) else truth(each) for each in meant]
+        elif name in _MARKS:
+            meant = [thought_marks(each, name) for each in meant]
+    except ValueError:
+        return repr(one) == repr(other)  # What cannot be used is refused later, by its name
+    return bool(meant[0] == meant[1])
+
+
+_MARKS = ("thought_marks", "answer_marks")
 
 
 class _OpenRlhfReward(RewardFunction):

@@ -18,7 +18,9 @@ from ..boxes import CONFIDENCE_DEFINITIONS, DEFAULT_CONFIDENCE
 from ..coords import NotBoxesError
 from ..core import atomic_write, counted
 from ..scoring import Run
+from ..storage import image_folder
 from .export_folder import rewrite_folder, unique_names
+from .image_copies import IMAGES, ImageCopies, is_turned
 from .targets import NotExportableError, left_out_lines
 
 NO_CONFIDENCES = (
@@ -44,6 +46,7 @@ def to_coco(runs: Sequence[Run], out: Path, confidence: str | None = None) -> It
         ConfidenceError: a run has no confidences by this definition.
     """
     counts: Counter[str] = Counter()
+    copies = ImageCopies(out)
     notes: dict[str, None] = {}
     without_boxes: list[Run] = []
     with rewrite_folder(out, "coco") as folder:
@@ -53,6 +56,7 @@ def to_coco(runs: Sequence[Run], out: Path, confidence: str | None = None) -> It
             except NotBoxesError:
                 without_boxes.append(run)
                 continue
+            _name_copies(run, boxes, copies)
             note = _set_scores(run, boxes, confidence)
             notes[note] = None
             failed = sum(row.failed for row in run.rows)
@@ -70,13 +74,33 @@ def to_coco(runs: Sequence[Run], out: Path, confidence: str | None = None) -> It
             _write(folder / f"{name}_coco_truth.json", _truth(run, boxes, failed, note))
         if len(without_boxes) == len(runs):
             raise NotExportableError("no run has boxes for COCO: name a run with boxes")
+        copies.write(folder)
     written = f"{counts.pop('boxes', 0):,} boxes in {counts.pop('images', 0):,} images"
     yield f"{out}/: {counted(len(runs) - len(without_boxes), 'run')}, {written}"
     yield "of each run: …_coco_results.json and …_coco_truth.json"
+    if copies:
+        yield (
+            f"{counted(len(copies), 'image')} copied to {IMAGES}/ without EXIF, by which some "
+            "programs turn images; …_coco_truth.json names the copies"
+        )
     for what, count in counts.items():
         yield f"{count:,} {what}"
     yield from left_out_lines(without_boxes)
     yield from notes
+
+
+def _name_copies(run: Run, boxes: CocoBoxes, copies: ImageCopies) -> None:
+    """Name a copy of each image in which programs would see two pictures.
+
+    Where the table came from a COCO file, names and coordinates are those of that file.
+    """
+    if boxes.has_ids:
+        return
+    folder = image_folder(run.variant.images).path.absolute()
+    for image in boxes.images.values():
+        path = folder / image["file_name"]
+        if is_turned(path):
+            image["file_name"] = copies.add(path, (image["width"], image["height"]))
 
 
 def _set_scores(run: Run, boxes: CocoBoxes, definition: str | None) -> str:

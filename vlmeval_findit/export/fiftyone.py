@@ -18,9 +18,9 @@ from ..core import atomic_write, counted, replace_surrogates
 from ..protocol import Role, ScoredRow
 from ..report import Transcript, gather_transcripts
 from ..scoring import Run, RunError
-from ..storage import orientation, read_image_header
+from ..storage import read_image_header
 from .export_folder import rewrite_folder
-from .image_copies import IMAGES, ImageCopies
+from .image_copies import IMAGES, ImageCopies, is_turned
 from .targets import NotExportableError, left_out_lines
 
 _ANSWERED = (Role.HIT, Role.MISS, Role.WRONG_LABEL, Role.UNCOUNTED)
@@ -78,12 +78,7 @@ def to_fiftyone(runs: Sequence[Run], out: Path) -> Iterator[str]:
 
 def _shown_file(path: Path, copies: ImageCopies) -> str:
     """Return the file that FiftyOne shows for an image: a copy of one that it would turn."""
-    try:
-        is_turned = orientation(path).of_decoded != 1
-        size = read_image_header(path).size
-    except OSError:
-        is_turned = False
-    return copies.add(path, size) if is_turned else str(path)
+    return copies.add(path, read_image_header(path).size) if is_turned(path) else str(path)
 
 
 def _shows_boxes(run: Run) -> bool:

@@ -8,9 +8,20 @@ from pathlib import Path
 
 from PIL import Image
 
-from ..storage import Size, decode_image
+from ..storage import Size, decode_image, orientation
 
 IMAGES = "images"  # The folder of copies
+
+
+def is_turned(path: Path) -> bool:
+    """Return whether EXIF turns an image, so that programs see two pictures in it.
+
+    False for an image that is not there or cannot be read.
+    """
+    try:
+        return orientation(path).of_decoded != 1
+    except OSError:
+        return False
 
 
 @dataclass(slots=True)

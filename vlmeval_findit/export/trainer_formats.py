@@ -123,7 +123,7 @@ class SetFacts:
     errors: Mapping[str, int]  # Queries by the names of their error types
     left_out: Mapping[str, int]
     test_data: Sequence[str]
-    notes: Sequence[str]  # Sentences on images
+    notes: Sequence[str]  # Sentences on images and numbers
 
 
 def make_card(facts: SetFacts) -> str:

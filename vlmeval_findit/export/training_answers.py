@@ -1,27 +1,42 @@
-"""Right answers in the format and the space of a model, in whole numbers where these do."""
+"""Right answers as a model writes them: in its format and space, with numbers as coarse as its own.
+
+A model that was taught multiples of 5 has never written another number: answers in other numbers
+would teach it to write, and it would lose what it finds.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from ..benchmarks.findit import FindItQuery, reply_format, space_of_whole_images
+from ..benchmarks.findit import (
+    FORMAT_FAILURES,
+    FindItQuery,
+    reply_format,
+    space_of_whole_images,
+)
 from ..boxes import (
     BoxAnswer,
     BoxToWrite,
     Corners,
     ReplyFormat,
     Space,
+    reader,
     reply_extent,
     space_from,
     write,
 )
-from ..protocol import AnyDataset, Replies, Reply, ReplyRecord, Settings
+from ..protocol import AnyDataset, Replies, Reply, ReplyRecord, Settings, read_reply
 from ..scoring import Run
 
 STEPS = (1.0, 0.1, 0.01, 0.001)  # Numbers of answers are multiples of one of these
 
+COARSER = (10, 5)  # Or of this many steps, if the model's own numbers are
+
 CLOSE = 0.8
+
+_FEWEST = 20  # Different numbers that show what a model's are multiples of
+_SHARE = 0.99  # Of all numbers, that must be multiples
 
 
 class RightAnswer(NamedTuple):
@@ -31,13 +46,20 @@ class RightAnswer(NamedTuple):
     space: Space
 
 
+class RightAnswers(NamedTuple):
+    """The right answers of a run's queries by index."""
+
+    by_index: Mapping[int, RightAnswer]
+    coarse_step: float | None  # What numbers are multiples of, if more than whole numbers
+
+
 def right_answers(
     run: Run, dataset: AnyDataset, indices: Sequence[int], replies: Replies
-) -> Mapping[int, RightAnswer]:
-    """Return the right answers of queries by index; a query whose answer scores less has none.
+) -> RightAnswers:
+    """Return the right answers of queries; a query whose answer scores less has none.
 
-    Numbers are whole, or thousandths of the image; finer where that scores less, or moves a box to
-    an IoU below :data:`CLOSE`.
+    Numbers are whole, or thousandths of the image: coarser if the model's own are; finer where that
+    scores less, or moves a box to an IoU below :data:`CLOSE`.
 
     Args:
         run: a run with an identity, which says its space.
@@ -47,14 +69,18 @@ def right_answers(
     """
     by_index = {reply.index: reply for reply in replies}
     asked = [_AnsweredQuery(run, by_index[index], dataset.queries[index]) for index in indices]
-    step = asked[0].usual_step if asked else 1.0
+    if not asked:
+        return RightAnswers({}, None)
+    usual = asked[0].usual_step
+    coarse = _coarse_step(_numbers_of(run, replies), usual)
+    steps = [*([] if coarse is None else [coarse]), *STEPS[STEPS.index(usual) :]]
     answers: dict[int, RightAnswer] = {}
     close = set[int]()
-    for finer in STEPS[STEPS.index(step) :]:
+    for step in steps:
         rest = [each for each in asked if each.query.index not in close]
         if not rest:
             break
-        written = [each.reply(dataset.variant, finer) for each in rest]
+        written = [each.reply(dataset.variant, step) for each in rest]
         scored = run.benchmark.score_batch(run.model, dataset, written, Settings(), None)
         for each, reply, row in zip(rest, written, scored.rows, strict=True):
             adheres = row.reason is None or not each.query.truth.boxes
@@ -62,7 +88,44 @@ def right_answers(
                 answers[row.index] = RightAnswer(reply.text, each.space)
                 if min(BoxAnswer.of(row).ious or (), default=1.0) >= CLOSE:
                     close.add(row.index)
-    return answers
+    return RightAnswers(answers, coarse)
+
+
+def _numbers_of(run: Run, replies: Replies) -> list[float]:
+    """Return the numbers of a run's replies, in its representation and space."""
+    variant: Any = run.variant  # Of FindIt
+    numbers: list[float] = []
+    for reply in replies:
+        fmt = reply_format(run.model, variant, Settings(), _row_of(run, reply))
+        parsed = read_reply(reply, reader(fmt), FORMAT_FAILURES)
+        for box in parsed.boxes:
+            numbers += fmt.numbers.from_corners(box)
+    return numbers
+
+
+def _coarse_step(numbers: Sequence[float], usual: float) -> float | None:
+    """Return the coarser step of which numbers are multiples; None if they are not, or too few.
+
+    >>> _coarse_step([5.0 * each for each in range(40)], 1.0)
+    5.0
+    >>> _coarse_step([3.0 * each for each in range(40)], 1.0) is None
+    True
+    """
+    if len({*numbers}) < _FEWEST:
+        return None
+    for factor in COARSER:
+        step = usual * factor
+        multiples = sum(abs(n / step - round(n / step)) < 1e-6 for n in numbers)
+        if multiples >= _SHARE * len(numbers):
+            return step
+    return None
+
+
+def _row_of(run: Run, reply: Reply) -> str:
+    """Return the row of the model table by which a reply is read; "" if there is none."""
+    identity = run.provenance.identity
+    row = identity.answering.row if identity else None
+    return reply.recorded.model.get("row") or row or ""
 
 
 class _AnsweredQuery:
@@ -76,9 +139,7 @@ class _AnsweredQuery:
         space = space_from(recorded or reply.recorded.space or {})
         runs_here = identity is not None and identity.answering.runs_here
         self.space = space_of_whole_images(space) if runs_here else space
-        # The row of the model table by which a reply is read
-        row = identity.answering.row if identity else None
-        self.row = reply.recorded.model.get("row") or row or ""
+        self.row = _row_of(run, reply)
 
     @property
     def usual_step(self) -> float:

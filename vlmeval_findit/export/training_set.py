@@ -12,7 +12,7 @@ from typing import Any
 from ..analysis import BestFormats, error_types_of
 from ..benchmarks.findit import FindItVariant
 from ..boxes import BoxError, Space
-from ..core import atomic_write, counted, sha256_of, suggestion
+from ..core import atomic_write, counted, printable, sha256_of, suggestion
 from ..protocol import Message, PartKind, located, lost_key
 from ..report import Transcript, gather_transcripts
 from ..scoring import Run, RunError, read_details, read_provenance
@@ -80,7 +80,7 @@ def to_training(
         errors=collected.types,
         left_out=collected.left_out,
         test_data=tested,
-        notes=images.notes(trainer),
+        notes=[*images.notes(trainer), *collected.notes],
     )
     _write(out, {ROWS: rows, "README.md": make_card(facts), **trainer_format.files}, images.copies)
     counts = ", ".join(f"{name}: {count:,}" for name, count in collected.types.most_common())
@@ -175,6 +175,7 @@ class _Collected:
         # Names of the error types of each sample, by its content: those that any run has
         self._types_of: dict[str, set[str]] = {}
         self.left_out = Counter[str]()  # Queries by the reason
+        self.notes: dict[str, None] = {}  # Sentences on numbers
         self._chosen = chosen
 
     @property
@@ -198,7 +199,12 @@ class _Collected:
         self.formats[variant.format] = None
         types_by_row = self._types_by_row(run)
         dataset = replace(transcript.dataset, variant=variant)
-        answers = right_answers(run, dataset, list(types_by_row), read_predictions(run.path))
+        right = right_answers(run, dataset, list(types_by_row), read_predictions(run.path))
+        if right.coarse_step is not None:
+            model = printable(run.model)
+            note = f"Numbers are multiples of {right.coarse_step:g}, as those of {model}."
+            self.notes[note] = None
+        answers = right.by_index
         folder = transcript.images.absolute()
         for index, types in types_by_row.items():
             query: Any = dataset.queries[index]
