@@ -9,11 +9,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import custom_data
+import numpy as np
 import pytest
 from custom_data import ANNOTATIONS, CATEGORIES, IMAGE_IDS
 from PIL import Image
 
 from vlmeval_findit.cli import main
+from vlmeval_findit.marks import packed_mask
 from vlmeval_findit.scoring import Run, load_run
 from vlmeval_findit.storage import RunFiles
 
@@ -78,6 +80,11 @@ def without(result: Result, *keys: str, **more: Any) -> Result:
 def corners(result: Result) -> list[float]:
     x, y, width, height = result["bbox"]
     return [x, y, x + width, y + height]
+
+
+def outline(result: Result) -> list[float]:
+    x1, y1, x2, y2 = corners(result)
+    return [x1, y1, x2, y1, x2, y2, x1, y2]
 
 
 def own_ids() -> dict[str, Any]:
@@ -147,6 +154,15 @@ SHAPES: dict[str, Callable[[], Written]] = {
         [*right(), {**WRONG, "category_id": 5, "score": 1.0}], "--leave-out-unknown"
     ),
     "masks beside": lambda: each(lambda r: {**r, "segmentation": {"size": [1, 1], "counts": "x"}}),
+    "polygons": lambda: each(lambda r: without(r, "bbox", segmentation=[outline(r)])),
+    "a polygon alone": lambda: each(lambda r: without(r, "bbox", segmentation=outline(r))),
+    "polygons, corners": lambda: each(
+        lambda r: without(r, "bbox", mask=[outline(r)]), "--box", "corners"
+    ),
+    "polygons in two parts": lambda: each(
+        lambda r: without(r, "bbox", segmentation=[outline(r)[:6], outline(r)[2:]])
+    ),
+    "a box and no mask": lambda: each(lambda r: {**r, "segmentation": []}),
     "sides stated": lambda: as_json(right(), "--box", "sides"),
 }  # fmt: skip
 
@@ -212,6 +228,16 @@ REFUSED: dict[str, tuple[Callable[[], Written], str]] = {
         lambda: each(lambda r: {**r, "bbox": [50, 50, 40, 60]}, "--box", "corners"),
         "has a negative side",
     ),
+    "a mask of another size": (
+        lambda: each(
+            lambda r: without(r, "bbox", segmentation={"size": [2, 2], "counts": [1, 3]})
+        ),
+        "entry 1, segmentation: the mask is of 2 x 2 pixels, and its image of 120 x 80: write",
+    ),
+    "broken run lengths": (
+        lambda: each(lambda r: without(r, "bbox", mask={"size": [80, 120], "counts": "~"})),
+        "entry 1, mask: not run lengths of COCO",
+    ),
     "nothing": (lambda: as_json([]), "should be a list of objects, and is []"),
     "no objects": (lambda: as_json([1, 2]), "entry 1: should be an object, not 1"),
     "cut gzip": (
@@ -244,6 +270,21 @@ def test_what_does_not_count_is_said(folder: Path, tmp_path: Path, capsys: Out) 
     assert "left out: image 9, not in the set (1 box)" in out
     assert "1 box of classes that no row asks of their image" in out
     assert "det-from-0.5" in out
+
+
+def test_boxes_around_masks_are_counted(folder: Path, tmp_path: Path, capsys: Out) -> None:
+    width, height = custom_data.SIZES["one.jpg"]
+    nothing = {"size": [height, width], "counts": [height * width]}
+    first, *others = right()
+    results = [without(first, "bbox", segmentation=[outline(first)]), *others]
+    results.append(without(WRONG, "bbox", segmentation=nothing, score=1.0))
+    capsys.readouterr()
+    assert convert(as_json(results), tmp_path / "out") == 0
+    out = " ".join(capsys.readouterr().out.split())
+    assert "1 box around masks" in out
+    assert "1 empty mask: no box" in out
+    (path,) = (tmp_path / "out").glob(f"det_{DATA}.json")
+    assert scored(path).metric_values["F1@0.5"] == 100.0
 
 
 @pytest.mark.parametrize("stems", [("000012", "7"), ("a", "b")])
@@ -290,10 +331,14 @@ def test_boxes_are_in_the_coordinates_of_the_imported_file(
     (tmp_path / "truth.json").write_text(json.dumps(truth))
     words = ["data", "import", str(tmp_path / "truth.json"), "--name", "Mine", "--units", units]
     assert main([*words, "--exif", "turned"]) == 0
-    results = [{"image_id": 1, "category_id": 1, "bbox": box}]
-    assert convert(as_json(results), tmp_path / "out") == 0
-    (path,) = (tmp_path / "out").glob(f"det_{DATA}.json")
-    assert scored(path).metric_values["mIoU"] > 99.9
+    mask = np.zeros((size[1], size[0]))
+    mask[12:36, 8:40] = 1
+    lengths = {"size": [size[1], size[0]], "counts": packed_mask(mask).packed}
+    for at, answer in enumerate(({"bbox": box}, {"segmentation": lengths})):
+        out = tmp_path / f"out{at}"
+        assert convert(as_json([{"image_id": 1, "category_id": 1, **answer}]), out) == 0
+        (path,) = out.glob(f"det_{DATA}.json")
+        assert scored(path).metric_values["mIoU"] > 99.9
 
 
 def test_an_export_is_read_again_as_it_was(folder: Path, tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ import pytest
 from vlmeval_findit.benchmarks import load
 from vlmeval_findit.cli import main
 from vlmeval_findit.data import load_dataset
+from vlmeval_findit.scoring import load_run
 from vlmeval_findit.storage import RunFiles, read_predictions
 
 DATA = "FindIt_Demo_refexp_xyxy_json"
@@ -130,3 +131,51 @@ def test_flags_about_boxes_are_for_boxes(flag: list[str], tmp_path: Path, capsys
     assert "are for --convert: add it" in capsys.readouterr().err
     assert main(["score", str(path), "--data", DATA, "--convert", *flag]) == 2
     assert "are for boxes" in capsys.readouterr().err
+
+
+# --- masks ----------------------------------------------------------------------------------------
+
+
+def masks_of_rows(data: str) -> list[Record]:
+    """Return an outline of the first true object of every row."""
+    load_dataset(data)
+    records = []
+    for query in load(data).queries.values():
+        x1, y1, x2, y2 = query.truth.boxes[0]
+        records.append({"index": query.index, "mask": [x1, y1, x2, y1, x2, y2, x1, y2]})
+    return records
+
+
+def convert_masks(records: Sequence[Record], folder: Path, data: str) -> int:
+    folder.mkdir(exist_ok=True)
+    (folder / "m.json").write_text(json.dumps(records))
+    return main(["score", str(folder / "m.json"), "--convert", "--data", data])
+
+
+@pytest.mark.parametrize(
+    "form", ["refexp_xyxy_json", "refexp_cxcywh_text", "refexp_xywh_json_nested"]
+)
+def test_masks_of_expressions_are_boxes_in_any_format(
+    form: str, tmp_path: Path, capsys: Out
+) -> None:
+    data = f"FindIt_Demo_{form}"
+    records = masks_of_rows(data)
+    assert convert_masks(records, tmp_path, data) == 0
+    assert f"{len(records)} boxes around masks" in capsys.readouterr().out
+    (path,) = tmp_path.glob("m_*_provenance.json")
+    run = load_run(path)
+    assert run.metric_values["Precision"] == 100.0
+    assert run.metric_values["mIoU"] > 99.9 * run.metric_values["Recall"] / 100
+
+
+def test_masks_of_unclear_rows_are_refused(tmp_path: Path, capsys: Out) -> None:
+    records = masks_of_rows(DATA)
+    several = "FindIt_Demo_multilabel_xyxy_json"
+    for data, wrong, says in (
+        (DATA, [*records, records[0]], "entry 1, too"),
+        (DATA, [*records, {**records[0], "index": 999}], "999 are no rows of"),
+        (DATA, [{**records[0], "index": "a"}], "should be the number of a row"),
+        (several, records, "asks for others. Several classes: write COCO results"),
+    ):
+        assert convert_masks(wrong, tmp_path / "bad", data) == 2
+        assert says in " ".join(capsys.readouterr().err.split())

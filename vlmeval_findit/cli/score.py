@@ -196,6 +196,7 @@ def _refuse_unused_encoder(paths: Iterable[Path], settings: Settings, dataset: s
 
 _CONVERTED: list[tuple[str, str]] = [
     ("COCO results", "boxes of images and classes; also gzip, with names in place of ids"),
+    ("masks", "index or id of the row, and mask, pred_mask or segmentation: its tight box"),
     *((layout.program, ", ".join(layout.keys)) for layout in REPLY_LAYOUTS),
     ("Ref-L4's and D3's files", "for their datasets"),
 ]

@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
-from typing import Any, TypeGuard
+from typing import Any, NamedTuple, TypeGuard
 
 from ..benchmarks.findit import Family, FindItQuery, FindItVariant
 from ..boxes import FILE_PIXELS, BoxToWrite, Corners, MatchRule, plain_label, write
-from ..core import first_few, quoted_value
-from ..data import BoxForm, CocoIds, read_ids
+from ..core import counted, first_few, quoted_value
+from ..data import AnnotationError, BoxForm, CocoIds, Units, box_of_mask, read_ids
 from ..protocol import AnyDataset, DatasetVariant, Reply, ReplyRecord
 from ..storage import PredictionError
 from .records_of_others import RecordsOfOthers
@@ -31,6 +31,8 @@ class ConversionChoices:
 _IMAGES = ("image_id", "file_name", "image", "image_name", "image_path")
 _CLASSES = ("category_id", "category", "category_name", "class", "class_name", "label")
 _BOXES = ("bbox", "box")
+# Where a record has no box, the tight one of its mask counts
+MASKS = ("segmentation", "mask", "pred_mask")
 _SCORES = ("score", "confidence", "conf")
 
 # Of a box that leaves its image: detectors cut boxes off there, but round
@@ -40,7 +42,9 @@ _TOO_MANY = 0.25  # Share of boxes
 
 def are_coco_results(file: RecordsOfOthers) -> bool:
     """Tell whether a file has boxes of images, as COCO's results have."""
-    return all(_first(record, _IMAGES) and _first(record, _BOXES) for record in file.records)
+    return all(
+        _first(record, _IMAGES) and _first(record, (*_BOXES, *MASKS)) for record in file.records
+    )
 
 
 def replies_of_coco(
@@ -75,12 +79,12 @@ def replies_of_coco(
             place = (query.images[0], plain_label(label))
             used.add(place)
             boxes += [BoxToWrite(each.box, label) for each in by_place.get(place, ())]
-        replies.append(Reply(query.index, write(boxes, variant.reply, _DIGITS), record))
+        replies.append(Reply(query.index, write(boxes, variant.reply, DIGITS), record))
     asked = sum(len(by_place[place]) for place in used & by_place.keys())
     return replies, [*_notes(found, kept, choices), *_unasked(len(kept) - asked)]
 
 
-_DIGITS = 3
+DIGITS = 3  # Of a pixel, in replies that are made of boxes
 
 
 def _asks_for_classes(variant: DatasetVariant) -> TypeGuard[FindItVariant]:
@@ -118,16 +122,71 @@ class _Result:
     at: int  # Place in the file
     image: str
     label: str
-    numbers: tuple[float, float, float, float]  # As the file has them
+    numbers: Corners  # As the file has them
     box: Corners  # In pixels of the stored image
     size: tuple[int, int]  # Of the image as the file has it
     score: float | None
+
+
+class _StatedBox(NamedTuple):
+    """The box of a record: as the file has it, and in pixels of the stored image."""
+
+    numbers: Corners
+    stored: Corners
 
 
 @dataclass(frozen=True, slots=True)
 class _Found:
     results: Sequence[_Result]
     unknown: Counter[str]  # Results that the set has no image or class for, by which
+    masks: MaskCounts
+
+
+@dataclass(slots=True)
+class MaskCounts:
+    """How many masks became boxes, and how many are empty."""
+
+    boxes: int = 0
+    empty: int = 0
+
+    def add(self, box: Corners | None) -> None:
+        """Count the box of a mask; None: the mask is empty."""
+        if box is None:
+            self.empty += 1
+        else:
+            self.boxes += 1
+
+    def notes(self) -> Iterator[str]:
+        """Yield what a reader of the score must know of them."""
+        if self.boxes:
+            yield (
+                f"{_boxes(self.boxes)} around masks: what the masks look like beside it, and the "
+                "format, are not judged"
+            )
+        if self.empty:
+            yield f"{counted(self.empty, 'empty mask')}: no box"
+
+
+def box_of_record(
+    file: RecordsOfOthers, at: int, key: str, size: tuple[int, int]
+) -> Corners | None:
+    """Return the tight box of a record's mask in pixels of its image; None: the mask is empty.
+
+    Raises:
+        PredictionError: it cannot be read, or is of another size than the image.
+    """
+    where = f"{file.where(at)}, {key}"
+    try:
+        found = box_of_mask(file.records[at][key], file.path.parent, where)
+    except AnnotationError as error:
+        raise PredictionError(str(error)) from None
+    if found.size is not None and found.size != size:
+        its, others = (f"{width} x {height}" for width, height in (found.size, size))
+        raise PredictionError(
+            f"{where}: the mask is of {its} pixels, and its image of {others}: write masks in "
+            "pixels of the image files"
+        )
+    return found.box
 
 
 class _Results:
@@ -158,11 +217,15 @@ class _Results:
     def read(self) -> _Found:
         results = []
         unknown: Counter[str] = Counter()
+        masks = MaskCounts()
         for at, record in enumerate(self.file.records):
             image = self._known(record, _IMAGES, "image", self.image_of, unknown)
             label = self._known(record, _CLASSES, "class", self.label_of, unknown)
-            if image is not None and label is not None:
-                results.append(self._result(at, record, image, label))
+            if image is None or label is None:
+                continue
+            box = self._box(at, record, image, masks)
+            if box is not None:
+                results.append(self._result(at, record, box, image, label))
         if unknown and (not results or not self.choices.leave_out_unknown):
             what, count = unknown.most_common(1)[0]
             more = f", and {len(unknown) - 1:,} more" if len(unknown) > 1 else ""
@@ -172,7 +235,7 @@ class _Results:
                 f"{more}. The set has images {self._shown(self.sizes, self.image_ids)}, and "
                 f"classes {self._shown(self._labels_of_set(), self.category_ids)}{flag}"
             )
-        return _Found(results, unknown)
+        return _Found(results, unknown, masks)
 
     def _labels_of_set(self) -> list[str]:
         return list(dict.fromkeys(self.label_of.values()))
@@ -201,9 +264,22 @@ class _Results:
             unknown[f"{what} {quoted_value(value)}" if key else f"a box without {what}"] += 1
         return name
 
-    def _result(self, at: int, record: Mapping[str, Any], image: str, label: str) -> _Result:
+    def _box(
+        self, at: int, record: Mapping[str, Any], image: str, masks: MaskCounts
+    ) -> _StatedBox | None:
+        """Return the box of a record, or that of its mask; None: the mask is empty."""
+        stored = self.sizes[image]
+        form = self.choices.form or BoxForm.SIDES
         key = _first(record, _BOXES)
-        assert key is not None, "are_coco_results tells others apart"
+        if key is None:
+            key = _first(record, MASKS)
+            assert key is not None, "are_coco_results tells others apart"
+            corners = box_of_record(self.file, at, key, self.ids.size(image, stored))
+            masks.add(corners)
+            if corners is None:
+                return None
+            in_pixels = replace(self.ids, units=Units.PIXELS.value)
+            return _StatedBox(form.numbers(corners), in_pixels.stored(image, corners, stored))
         numbers = record[key]
         is_four = isinstance(numbers, list) and len(numbers) == 4 and all(map(_is_number, numbers))
         if not is_four:
@@ -211,15 +287,19 @@ class _Results:
                 f"{self.file.where(at)}, {key}: should be four numbers, not {quoted_value(numbers)}"
             )
         a, b, c, d = map(float, numbers)
-        corners = (self.choices.form or BoxForm.SIDES).corners((a, b, c, d))
-        stored = self.sizes[image]
+        corners = form.corners((a, b, c, d))
+        return _StatedBox((a, b, c, d), self.ids.stored(image, corners, stored))
+
+    def _result(
+        self, at: int, record: Mapping[str, Any], box: _StatedBox, image: str, label: str
+    ) -> _Result:
         return _Result(
             at,
             image,
             label,
-            (a, b, c, d),
-            self.ids.stored(image, corners, stored),
-            self.ids.size(image, stored),
+            box.numbers,
+            box.stored,
+            self.ids.size(image, self.sizes[image]),
             self._score(at, record),
         )
 
@@ -371,6 +451,7 @@ def _kept(file: RecordsOfOthers, found: _Found, choices: ConversionChoices) -> S
 
 
 def _notes(found: _Found, kept: Sequence[_Result], choices: ConversionChoices) -> Iterator[str]:
+    yield from found.masks.notes()
     if choices.min_score is not None:
         below = len(found.results) - len(kept)
         yield f"{len(kept):,} boxes count; {below:,} have a score below {choices.min_score:g}"

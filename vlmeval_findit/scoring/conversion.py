@@ -10,9 +10,11 @@ from typing import Any
 
 from .. import benchmarks
 from ..core import first_few
+from ..data import load_dataset
 from ..protocol import AnyDataset, Benchmark, Reply, ReplyRecord, is_index
 from ..storage import PredictionError, holds_rows, prediction_row, write_rows
 from .coco_predictions import ConversionChoices, are_coco_results, replies_of_coco
+from .mask_predictions import are_masks, replies_of_masks
 from .prediction_names import score_command
 from .records_of_others import RecordsOfOthers, read_records, stem_of
 
@@ -40,7 +42,7 @@ def convert_file(
     choices = choices or ConversionChoices()
     if named is None:
         raise PredictionError(f"{path}: name its dataset with --data")
-    dataset = benchmarks.load(named)
+    dataset = load_dataset(named)
     replies, notes = _replies(path, dataset, choices)
     at_score = "" if choices.min_score is None else f"-from-{choices.min_score:g}"
     target = path.with_name(f"{stem_of(path)}{at_score}_{dataset.variant.name}.json")
@@ -59,6 +61,8 @@ def _replies(
 ) -> tuple[Sequence[Reply], Sequence[str]]:
     benchmark = benchmarks.benchmark_of(dataset.variant)
     file = _records(path, benchmark)
+    if file is not None and are_masks(file, dataset) and choices == ConversionChoices():
+        return replies_of_masks(file, dataset)
     if file is not None and are_coco_results(file):
         return replies_of_coco(file, dataset, choices)
     if choices != ConversionChoices():

@@ -6,6 +6,7 @@ from .benchmark import (
 )
 
 from .expression_tables import (
+    RefL4Variant as RefL4Variant,
     DATASETS as DATASETS,
     read_table as read_table,
     load_dataset as load_dataset,

@@ -11,7 +11,6 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, fields, replace
-from itertools import chain
 from math import isclose, isnan
 from pathlib import Path, PurePosixPath
 from typing import Annotated, Any, TypedDict
@@ -29,6 +28,7 @@ from ..ledger import Ledger
 from .annotation_values import (
     CornersOfJson,
     SidesOfJson,
+    box_around_polygons,
     segmentation_of_coco,
     validated,
     validated_together,
@@ -50,7 +50,7 @@ from .number_readings import array_of
 from .polygons import Outlines, fill_outlines
 from .reader_options import ReaderOptions
 from .uncounted_objects import meaning_of_flag
-from .upright_boxes import ROTATED, around_points, around_turned
+from .upright_boxes import ROTATED, around_turned
 
 _REQUIRED = ("images", "categories", "annotations")
 _IMAGE_KEYS = frozenset(each.name for each in fields(CocoImage))
@@ -597,12 +597,7 @@ def _are_close(areas: NDArray[np.float64], others: NDArray[np.float64]) -> NDArr
 def _around(stated: PackedMask | Outlines) -> Corners | None:
     """Return the box around a mask; None: it is empty, or cannot be read."""
     if isinstance(stated, Outlines):
-        pairs = [
-            *chain.from_iterable(
-                zip(polygon[::2], polygon[1::2], strict=True) for polygon in stated.polygons
-            )
-        ]
-        return around_points(pairs) if pairs else None
+        return box_around_polygons(stated.polygons)
     try:
         extent: Corners | None = stated.extent
     except RLEError:
