@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from itertools import chain
 from pathlib import Path
+from zipfile import ZipFile, ZipInfo
 
 import click
 import pytest
@@ -453,7 +454,7 @@ class Typist:
             json.dumps([each.path, dict(each.headers), each.body], sort_keys=True)
             for each in self._server.asked[asked:]
         ]
-        lines = (printed.out + printed.err).splitlines()
+        lines = _CLOCK.sub(b"", (printed.out + printed.err).encode()).decode().splitlines()
         return frozenset([f"status {'abcde'[min(status, 4)]}", *lines, *changed, *requests])
 
 
@@ -463,21 +464,33 @@ def _contents(folder: Path, paths: Sequence[str]) -> frozenset[str]:
     return frozenset(f"{path} {content}" for path in files for content in _content(folder / path))
 
 
-# Keys of a run's record whose values are times, or hashes over times
-_TIMES = ("scored_at", "asked_at", "costs", "seal")
+# Keys of a run's record whose values are durations, or hashes over times
+_TIMES = ("costs", "seal")
+
+_CLOCK = re.compile(
+    rb"20\d\d-\d\d-\d\d[T ]\d\d:\d\d(:\d\d)?"
+    rb'|"time": "\d{12}"'  # of OpenVLM's file
+    rb"|[\d.]+/s  left [\d a-z?]+  "  # how fast calls go
+)
+"""What a clock writes into lines and files.
+
+Two runs within a second have the same: they would tell each other from all later ones.
+"""
 
 
 def _content(path: Path) -> Iterator[str]:
-    """Yield the digest of a file; of a run's record each value but times.
-
-    Two runs within a second have the same: they would tell each other from all later ones.
-    """
-    content = path.read_bytes()
+    """Yield the digest of a file; of a run's record each value; of a sheet that of each part."""
+    content = _CLOCK.sub(b"", path.read_bytes())
     if "_identity" in path.stem or "_provenance" in path.stem:
         with suppress(ValueError, TypeError):
             values = dict(json.loads(content))
             yield from (f"{key}: {values[key]}" for key in values if key not in _TIMES)
             return
+    if path.suffix == ".xlsx":
+        with ZipFile(path) as parts:
+            for name in parts.namelist():
+                yield f"{name} {hashlib.sha256(_CLOCK.sub(b'', parts.read(name))).hexdigest()}"
+        return
     yield hashlib.sha256(content).hexdigest()
 
 
@@ -573,6 +586,26 @@ def test_a_refusal_by_name_is_no_effect() -> None:
     assert not is_changed(facts, once, once)
     assert is_changed(facts, once, once, "is not for CSV")
     assert is_changed(frozenset(["status b"]), once, once)
+
+
+CLOCKS = {
+    "scored 2026-11-30T09:59:59+00:00 by 1.1.0": "scored 2026-12-01T10:00:00+00:00 by 1.1.0",
+    "<p>2026-11-30 09:59 UTC</p>": "<p>2026-12-01 10:00 UTC</p>",
+    '{"time": "261130095959"}': '{"time": "261201100000"}',
+    "calls 2/2  9.9/s  left 59 s  failed 0": "calls 2/2  10.1/s  left 1 min 05 s  failed 0",
+}
+"""What is written at a time -> a day later."""
+
+
+@pytest.mark.parametrize("text", CLOCKS)
+def test_what_a_clock_writes_is_no_effect(text: str, tmp_path: Path) -> None:
+    contents = []
+    for written in (text, CLOCKS[text]):
+        (tmp_path / "page.html").write_text(written)
+        with ZipFile(tmp_path / "sheet.xlsx", "w") as parts:
+            parts.writestr(ZipInfo("core.xml", (2026, 11, 30, 9, 59, len(contents))), written)
+        contents.append(_contents(tmp_path, ["page.html", "sheet.xlsx"]))
+    assert contents[0] == contents[1]
 
 
 ASKS = ("run", "search", "sweep", "probe", "report", "compare", "leaderboard", "check", "export")
