@@ -77,24 +77,23 @@ Command = Callable[..., list[str]]
 @pytest.mark.parametrize("journal", JOURNALS)
 @pytest.mark.parametrize("submits", [sweep, search])
 @pytest.mark.parametrize("then", [run, pytest.param(by_the_runner, marks=pytest.mark.host)])
-@pytest.mark.parametrize("dry", [(), ("--dry-run",)])
 def test_a_run_pays_no_batch_again(
     journal: str,
     submits: Command,
     then: Command,
-    dry: tuple[str, ...],
     server: BatchServer,
     capsys: Capsys,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     submit(submits(server, *JOURNALS[journal]), monkeypatch)
     paid = sum(server.asked.values())
-    capsys.readouterr()
-    assert main(then(server, *dry)) == 2
-    told = " ".join(capsys.readouterr().err.split())
-    assert f"{ROWS} of these calls are on their way in the batch" in told
-    assert "type its command again, with --batch openai" in told
-    assert "or use another --work-dir" in told
+    for dry in ([], ["--dry-run"]):
+        capsys.readouterr()
+        assert main(then(server, *dry)) == 2
+        told = " ".join(capsys.readouterr().err.split())
+        assert f"{ROWS} of these calls are on their way in the batch" in told
+        assert "type its command again, with --batch openai" in told
+        assert "or use another --work-dir" in told
     assert server.single == 0
 
     assert main([*submits(server, *JOURNALS[journal]), "--batch", "openai"]) == 0
