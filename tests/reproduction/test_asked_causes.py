@@ -238,6 +238,18 @@ def test_published_bounds_replace_those_of_the_user() -> None:
     assert asked == {"mm_processor_kwargs": published, "temperature": 0.5}
 
 
+def test_bounds_of_an_unlisted_model_are_asked_as_published() -> None:
+    deployment = Deployment(right=0.95)
+    tried = deployment.attempt(theirs("bounds"))
+    typed = {"mm_processor_kwargs": {"max_pixels": 200_704}}
+    entry = replace(tried.setup.entry, name="mine", like=None, settings=typed)
+    tried = replace(tried, setup=replace(tried.setup, entry=entry))
+    assert evidence(tried).row is None
+    check_bounds(evidence(tried), deployment.ask)
+    published = {"min_pixels": 786_432, "max_pixels": 13_107_200}
+    assert deployment.asked[0][0].entry.settings == {"mm_processor_kwargs": published}
+
+
 def test_published_decoding_replaces_that_of_the_user() -> None:
     theirs = {"temperature": 1.0, "max_tokens": 100, "seed": 3, "dtype": "half"}
     asked = asked_settings(check_decoding, "decoding", theirs)

@@ -308,6 +308,14 @@ def test_thoughts_without_an_end_are_told() -> None:
     assert "not to think" in noticed.advice
 
 
+def test_many_cut_replies_are_told_beside_a_worse_fault() -> None:
+    """Without them the figure is as low: the others are wrong, too."""
+    tried = attempt(convention("grid1000/yxyx"), on_rows(0.25, cut))
+    found = {each.name: each.cause for each in checked(tried)}
+    assert found["truncation"] is not None
+    assert found["coordinates"] is not None
+
+
 def test_all_replies_cut_have_no_figure() -> None:
     noticed = cause(attempt(change=cut))
     assert (noticed.name, noticed.explains) == ("truncation", None)

@@ -76,6 +76,22 @@ def test_replies_that_name_several_models() -> None:
     assert "gateway" in noticed.cause.advice
 
 
+def test_a_weaker_model_among_several_says_who_answered() -> None:
+    rows = range(80)
+    dataset = dataset_of([query(row, (0, 0, 100, 50)) for row in rows])
+    weak = ReplyRecord(model={"identifier": "small-3b"})
+    replies = [
+        reply_with(row, (700, 700, 900, 900), record=weak)
+        if row % 2
+        else reply_with(row, (0, 0, 500, 500), record=RECORDS[0])
+        for row in rows
+    ]
+    noticed = checked(attempt(figure(92.2), predictions(dataset, replies)))
+    assert noticed.cause is not None
+    assert noticed.cause.sure
+    assert "40 rows by mine, 40 rows by small-3b" in noticed.result
+
+
 def test_nothing_is_told() -> None:
     noticed = checked(tried())
     assert noticed.cause is None

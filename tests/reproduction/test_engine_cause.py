@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from reproductions import deployed, figure
+from reproductions import attempt, dataset_of, deployed, figure, predictions, query, reply_with
 from simulated_deployments import PROFILES, Habit, Rng, convention, objects, run
 
 from vlmeval_findit.reproduction import (
@@ -112,3 +112,16 @@ def test_known_faults_where_boxes_lie_well(
     assert (noticed.cause is not None) is is_cause
     if noticed.cause is not None:
         assert not noticed.cause.sure
+
+
+@pytest.mark.parametrize("is_constant", [True, False])
+def test_one_box_for_everything_has_lost_no_position(is_constant: bool) -> None:
+    """Objects are of one size, as in a grid: the box has theirs and lies elsewhere."""
+    rng = np.random.default_rng(2)
+    places = rng.integers(0, (160, 80), (60, 2)).tolist()
+    dataset = dataset_of([query(row, (x, y, x + 40, y + 20)) for row, (x, y) in enumerate(places)])
+    corners = [(400, 400) if is_constant else rng.integers(0, 800, 2).tolist() for _ in places]
+    replies = [reply_with(row, (x, y, x + 200, y + 200)) for row, (x, y) in enumerate(corners)]
+    tried = attempt(figure(92.2), predictions(dataset, replies))
+    noticed = check_engine(Evidence(tried, judge_attempt(tried)))
+    assert (noticed.cause is None) == is_constant
