@@ -29,7 +29,9 @@ from vlmeval_findit.scoring import load_run, score_file, write_score
 from vlmeval_findit.statistics import (
     ConfidentBoxes,
     best_threshold,
+    bootstrap_weights,
     calibration_error,
+    estimate_calibration_error,
     f1_curve,
     reliability,
 )
@@ -257,6 +259,50 @@ def test_calibration_worked_by_hand() -> None:
     assert bins[-1].confidence == pytest.approx((0.95 + 0.91 + 0.9 + 1) / 4)
     off = (0 + 0.1 + 0.45 + 4 * abs(0.94 - 0.75)) / 7
     assert calibration_error(bins) == pytest.approx(off)
+
+
+@pytest.mark.parametrize("off", [0.0, 0.1])
+def test_the_error_beyond_chance_is_the_same_for_any_size(off: float) -> None:
+    """ECE falls with the number of boxes; what is beyond chance does not."""
+    random = np.random.default_rng(8)
+    usual, beyond, held = {}, {}, []
+    for images in (40, 800):
+        weights = bootstrap_weights(images)
+        errors = []
+        for _ in range(40):
+            confidence = random.beta(8, 2, images)
+            hit = random.random(images) < confidence - off
+            drawn = ConfidentBoxes(confidence, hit, np.arange(images), np.ones(images))
+            errors.append(estimate_calibration_error(drawn, weights))
+        usual[images] = np.mean([each.value for each in errors])
+        beyond[images] = np.mean([each.beyond_chance for each in errors])
+        held += [each.interval.low <= off <= each.interval.high for each in errors]
+    assert usual[40] > usual[800] + 0.02
+    assert beyond[800] == pytest.approx(off, abs=0.02)
+    assert beyond[40] - beyond[800] < (usual[40] - usual[800]) * 0.7
+    assert np.mean(held) > 0.88
+
+
+def test_images_and_not_boxes_are_resampled() -> None:
+    """Ten boxes that are alike say no more than one."""
+    random = np.random.default_rng(3)
+    confidence = random.beta(8, 2, 60)
+    hit = random.random(60) < confidence
+    image = np.arange(60)
+    weights = bootstrap_weights(60)
+    one = ConfidentBoxes(confidence, hit, image, np.ones(60))
+    ten = ConfidentBoxes(*(np.repeat(each, 10) for each in one[:3]), np.full(60, 10.0))
+    errors = [estimate_calibration_error(each, weights) for each in (one, ten)]
+    assert errors[0].by_chance == pytest.approx(errors[1].by_chance)
+    assert errors[0].interval.high == pytest.approx(errors[1].interval.high)
+
+
+def test_of_few_images_the_error_stands_alone() -> None:
+    error = estimate_calibration_error(HAND, np.zeros((0, 2)))
+    assert error.value == pytest.approx(calibration_error(reliability(HAND)))
+    assert (error.by_chance, error.beyond_chance, error.interval) == (None, None, None)
+    none = HAND._replace(confidence=np.full(8, math.nan))
+    assert estimate_calibration_error(none, np.ones((5, 2))) is None
 
 
 def test_f1_by_threshold_is_that_of_the_remaining_boxes() -> None:

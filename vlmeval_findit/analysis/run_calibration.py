@@ -17,12 +17,13 @@ from ..protocol import Array, Curve
 from ..scoring import RunScore
 from ..statistics import (
     Bin,
+    CalibrationError,
     Interval,
     Threshold,
     best_threshold,
     bootstrap_interval,
     bootstrap_weights,
-    calibration_error,
+    estimate_calibration_error,
     f1_curve,
     reliability,
     share_bounds,
@@ -90,7 +91,7 @@ class DefinitionResult:
     unsure: int  # Boxes without it: last in the order, in no bin, counted at the threshold 0 only
     ranking: RankingResult
     bins: tuple[Bin, ...]
-    error: float | None
+    error: CalibrationError | None
     curve: Curve
     threshold: Threshold | None
 
@@ -136,7 +137,7 @@ def measure_calibration(run: RunScore, predictions: Path) -> CalibrationResult:
             unsure=int(np.isnan(boxes.confidence).sum()),
             ranking=evaluate_order(evaluator, scores, resampled, base)[1],
             bins=bins,
-            error=calibration_error(bins),
+            error=estimate_calibration_error(boxes, resampled),
             curve=f1_curve(boxes),
             threshold=best_threshold(boxes, resampled),
         )

@@ -30,8 +30,10 @@ from ..statistics import (
     TOO_FEW_IMAGES,
     WHICH_IMAGES_COUNT,
     BestOf,
+    CalibrationError,
     Difference,
     Estimate,
+    Interval,
     Sized,
     Threshold,
     metric_intervals,
@@ -348,15 +350,29 @@ def calibration_table(run: CalibrationResult) -> Table:
         plain_value_column("elsewhere", lambda cut: cut.f1_elsewhere),
         plain_value_column("uncut", lambda cut: cut.f1_uncut),
     ]
+    errors: list[Column[CalibrationError]] = [
+        plain_value_column("ECE", lambda error: 100 * error.value),
+        plain_value_column("by chance", lambda error: _percent(error.by_chance)),
+        value_column("beyond", _beyond_chance),
+    ]
     columns: list[Column[DefinitionResult]] = [
         Column("confidence", lambda result: result.definition),
-        plain_value_column(
-            "ECE", lambda result: None if result.error is None else 100 * result.error
-        ),
+        *(each.by(lambda result: result.error) for each in errors),
         *(each.by(lambda result: result.threshold) for each in cuts),
         count_column("unsure", lambda result: None if result.threshold is None else result.unsure),
     ]
     return table_of("Calibration", columns, run.by_definition)
+
+
+def _percent(share: float | None) -> float | None:
+    return None if share is None else 100 * share
+
+
+def _beyond_chance(error: CalibrationError) -> TableCell:
+    bounds = error.interval
+    if bounds is not None:
+        bounds = Interval(100 * bounds.low, 100 * bounds.high)
+    return TableCell(_percent(error.beyond_chance), bounds)
 
 
 def explain_tables(runs: Sequence[CalibrationResult]) -> Note:
@@ -367,6 +383,8 @@ def explain_tables(runs: Sequence[CalibrationResult]) -> Note:
         "gain: over the order of output",
         f"brackets: 95 %, images resampled {BOOTSTRAP_SAMPLES} times; none of fewer than "
         f"{FEWEST_IMAGES} images",
+        "ECE: the calibration error; by chance: what few boxes add to it; beyond: ECE beyond "
+        "chance, by which runs can be compared",
         "best cut: without boxes of a lower confidence F1 is highest, chosen on these boxes; "
         "elsewhere: F1 with each half cut where the other is best",
     ]

@@ -78,6 +78,8 @@ from .confidence_measures import (
     ConfidentBoxes as ConfidentBoxes,
     reliability as reliability,
     calibration_error as calibration_error,
+    CalibrationError as CalibrationError,
+    estimate_calibration_error as estimate_calibration_error,
 )
 
 from .label_doubts import (

@@ -125,6 +125,62 @@ def calibration_error(bins: Sequence[Bin]) -> float | None:
     return round(error / boxes, 12)
 
 
+@dataclass(frozen=True, slots=True)
+class CalibrationError:
+    """The calibration error of boxes, and what chance adds to it; 0 to 1.
+
+    A sum of absolute differences is above 0 for a model whose confidences are right, and the
+    farther, the fewer boxes there are. Only ``beyond_chance`` can be compared.
+    """
+
+    value: float  # As usual: ECE
+    by_chance: float | None = None  # What few boxes add to it; None: too few images
+    beyond_chance: float | None = None
+    interval: Interval | None = None  # Of ``beyond_chance``
+
+
+def estimate_calibration_error(boxes: ConfidentBoxes, weights: Array) -> CalibrationError | None:
+    """Return the calibration error of boxes; None where none has a confidence.
+
+    The square of what was measured is that of the true error and that of chance. Resampled images
+    have the chance of their drawing on top, so their mean square says how large it is.
+
+    Args:
+        boxes: of a run.
+        weights: (sets, images), how often each resampled set has each image; empty: too few images.
+    """
+    boxes = boxes.where(~np.isnan(boxes.confidence))
+    value = calibration_error(reliability(boxes))
+    if value is None:
+        return None
+    if not len(weights):
+        return CalibrationError(value)
+    resampled = _resampled_errors(boxes, weights) ** 2
+    chance = max(0.0, float(np.nanmean(resampled)) - value**2)
+    # A set has the chance of the boxes and as much of its drawing.
+    true = np.sqrt(np.maximum(resampled - 2 * chance, 0.0))
+    return CalibrationError(
+        value=value,
+        by_chance=float(np.sqrt(chance)),
+        beyond_chance=float(np.sqrt(max(0.0, value**2 - chance))),
+        interval=bootstrap_interval(true),
+    )
+
+
+def _resampled_errors(boxes: ConfidentBoxes, weights: Array) -> Array:
+    """Return the calibration error of each resampled set of images; NaN: it has no box."""
+    bins = np.minimum((boxes.confidence * BINS).astype(int), BINS - 1)
+    weight_of_box = weights[:, boxes.image]
+    errors = np.zeros(len(weights))
+    for at in np.unique(bins).tolist():
+        inside = bins == at
+        off = boxes.confidence[inside] - boxes.hit[inside]
+        errors += np.abs(weight_of_box[:, inside] @ off)
+    total = weight_of_box.sum(axis=1)
+    mean: Array = np.divide(errors, total, out=np.full_like(errors, np.nan), where=total > 0)
+    return mean
+
+
 POINTS = 100  # Points of a curve that is drawn, at most
 
 
