@@ -64,6 +64,34 @@ def test_each_checkpoint_is_evaluated_and_the_best_named(
     assert any(line.startswith("best: step 20 (F1@0.5 ") for line in shown)
 
 
+def log_rewards(checkpoint: Path, steps: int) -> None:
+    """Write what TRL's GRPO logs: a line each two steps, of two rewards, and other lines."""
+    lines: list[dict[str, Any]] = [{"step": steps, "train_loss": 0.1}]
+    for step in range(2, steps + 1, 2):
+        means = {"rewards/findit_f1/mean": step / 100, "rewards/findit_f1/std": 0.5}
+        if step > steps / 2:
+            means["rewards/near/mean"] = 0.25
+        lines.append({"step": step, "loss": 0.0, "reward": 9.0, **means})
+    lines.append({"step": steps, "rewards/near/mean": float("nan")})
+    (checkpoint / "trainer_state.json").write_text(json.dumps({"log_history": lines, "epoch": 1.0}))
+
+
+def test_the_rewards_of_a_training_are_a_curve(
+    evaluated: list[Any], capsys: pytest.CaptureFixture[str]
+) -> None:
+    log_rewards(Path("training/checkpoint-20"), 80)
+    (Path("training/checkpoint-10") / "trainer_state.json").write_text('{"log_history": [1]}')
+    assert main(["watch-checkpoints", "training", *FLAGS, "--once"]) == 0
+    shown = capsys.readouterr().out
+    assert "training/checkpoint-10: its rewards cannot be read" in " ".join(shown.split())
+    lines = shown[shown.index("rewards of training, until step 80") :].splitlines()
+    assert lines[1].split() == ["to", "step", "findit_f1", "near"]
+    rows = [line.split() for line in lines[2:12]]
+    assert [row[0] for row in rows] == [str(step) for step in range(8, 81, 8)]
+    assert rows[0] == ["8", "0.050", "–"]
+    assert rows[-1] == ["80", "0.770", "0.250"]
+
+
 def test_new_checkpoints_are_waited_for(
     evaluated: list[Any], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

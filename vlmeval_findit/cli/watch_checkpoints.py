@@ -20,9 +20,10 @@ from ..core import (
     RESULTS_VARIABLE,
     as_called,
     counted,
+    error_line,
 )
 from ..export import TARGETS, exporter
-from ..leaderboard import curve_table, group_comparable, learning_curves
+from ..leaderboard import curve_table, group_comparable, learning_curves, reward_table
 from ..scoring import RowData, Run, RunError, load_runs, prediction_files
 from ..storage import PredictionError, check_model_name
 from ..sweeps import (
@@ -30,6 +31,7 @@ from ..sweeps import (
     checkpoints_in,
     evaluate_checkpoint,
     is_refused,
+    logged_rewards,
     unfinished_in,
     what_is_missing,
 )
@@ -96,6 +98,8 @@ def command(
     when it is complete, as the model NAME-step-300, with the other flags of `run`. The base
     model can be step 0: run --model NAME-step-0=BASE.
 
+    Rewards that TRL's GRPO logged are shown by step.
+
     The table after each checkpoint is corrected for all looks: in at most 5 % of trainings is any
     checkpoint called significantly better by chance.
 
@@ -135,6 +139,7 @@ def command(
                 statuses[checkpoint] = _evaluate(checkpoint, name, flags)
                 if statuses[checkpoint] in (EXIT_INTERRUPTED, EXIT_LIMIT_REACHED):
                     return statuses[checkpoint]
+                _print_rewards(name, checkpoint.path)
                 _print_curves(name, work_dir, tracker, left_out)
             _report_unfinished(folder, waiting)
             last = max((checkpoint.step for checkpoint in statuses), default=-1)
@@ -207,6 +212,21 @@ def _has_replies(folder: Path) -> bool:
         return bool(prediction_files([folder]))
     except PredictionError:
         return False  # It was refused, or ended before its first reply
+
+
+def _print_rewards(name: str, checkpoint: Path) -> None:
+    """Print the rewards that the trainer logged until a checkpoint, if it logged any."""
+    try:
+        logged = logged_rewards(checkpoint)
+    except (OSError, ValueError) as error:
+        print_folded(f"{checkpoint}: its rewards cannot be read: {error_line(error)}")
+        return
+    if logged:
+        table = reward_table(f"rewards of {name}, until step {logged[-1].step}", logged)
+        print_folded(table.title)
+        print_table(table, str(checkpoint))
+        for note in table.notes:
+            print_folded(note.text)
 
 
 def _print_curves(name: str, work_dir: Path, tracker: str | None, said: set[str]) -> None:

@@ -97,6 +97,7 @@ def new_file_set(mark: Path, root: Path) -> Iterator[FileSet]:
         root: the folder that the files go into, that of ``mark`` or below it.
     """
     settle_file_sets(mark)
+    mark.parent.mkdir(parents=True, exist_ok=True)
     waiting, lock = _new_folder(mark)
     try:
         yield FileSet(mark, root, waiting)

@@ -147,6 +147,10 @@ from .learning_curve import (
     OTHER_FAMILY as OTHER_FAMILY,
 )
 
+from .reward_curve import (
+    reward_table as reward_table,
+)
+
 from .table_output import (
     to_csv as to_csv,
     to_json as to_json,

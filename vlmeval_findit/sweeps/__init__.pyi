@@ -60,3 +60,8 @@ from .checkpoints import (
     what_is_missing as what_is_missing,
     evaluate_checkpoint as evaluate_checkpoint,
 )
+
+from .logged_rewards import (
+    LoggedRewards as LoggedRewards,
+    logged_rewards as logged_rewards,
+)

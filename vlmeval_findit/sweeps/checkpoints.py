@@ -22,7 +22,7 @@ _STEP = re.compile(r"(?:.*\D)?(\d+)")
 _MODEL = re.compile(r"(.+)-step-(\d+)")
 _CONFIGS = ("config.json", "adapter_config.json")
 _TRAINER = "training_args.bin"
-_TRAINER_STATE = "trainer_state.json"
+TRAINER_STATE = "trainer_state.json"
 """Files that transformers' trainer writes before and after the weights' neighbours."""
 
 
@@ -107,8 +107,8 @@ def what_is_missing(folder: Path) -> str | None:
     try:
         if not _has_configuration(folder):
             return f"neither {' nor '.join(_CONFIGS)}"
-        if (folder / _TRAINER).is_file() and not (folder / _TRAINER_STATE).is_file():
-            return f"{_TRAINER_STATE} is missing"
+        if (folder / _TRAINER).is_file() and not (folder / TRAINER_STATE).is_file():
+            return f"{TRAINER_STATE} is missing"
         weights = {*folder.glob("*.safetensors"), *folder.glob("*.bin")} - {folder / _TRAINER}
         indexes = list(folder.glob("*.index.json"))
         for index in indexes:

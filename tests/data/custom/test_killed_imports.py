@@ -12,11 +12,13 @@ import custom_data
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from custom_data import data_folder
 from kills import every_kill
 from PIL import Image
 from stand_ins import files_of
 
 from vlmeval_findit.cli import main
+from vlmeval_findit.data import load_dataset
 from vlmeval_findit.storage import custom_datasets, custom_datasets_file
 
 Import = Callable[[], int]
@@ -149,3 +151,14 @@ def test_what_finishes_an_import_may_be_killed_too(data_root: Path, tmp_path: Pa
         shutil.rmtree(cut)
         _restore(data_root, saved)
     assert kills > 100
+
+
+def test_the_first_import_makes_the_folder_of_data(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data_folder(tmp_path, monkeypatch)
+    monkeypatch.setenv("LMUData", str(tmp_path / "not/there"))
+    images = custom_data.make_images(tmp_path / "pictures")
+    path = custom_data.write_coco(tmp_path)
+    assert _import(path, "--image-root", str(images)) == 0
+    assert load_dataset("FindIt_Mine_xyxy_json").queries
