@@ -34,6 +34,7 @@ OF_THE_HUB = ("HF_HOME", "HF_HUB_CACHE", "HF_ENDPOINT")
 @pytest.fixture
 def env_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Return the path of the ``.env`` of a VLMEvalKit; its variables end with the test."""
+    pytest.importorskip("dotenv", reason="VLMEvalKit brings python-dotenv: pip install '.[run]'")
     for name in OF_FOLDERS:
         monkeypatch.setenv(name, os.environ.get(name, ""))
     for name in (*OF_THE_HUB, "HF_TOKEN"):
