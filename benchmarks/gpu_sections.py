@@ -258,16 +258,14 @@ def held(scale: Scale) -> float:
     return torch.cuda.memory_allocated() / 2**20 if scale.device == "cuda" else 0.0
 
 
-def ask_client(
-    client: LocalClient, messages: Sequence[Message], batch: int, shares_images: bool = False
-) -> list[str]:
+def ask_client(client: LocalClient, messages: Sequence[Message], batch: int) -> list[str]:
     """Ask so many at a time; RuntimeError if a call fails, or only succeeds one at a time."""
     replies = []
     warnings: list[str] = []
     with collected(model_client, warnings):
         for first in range(0, len(messages), batch):
             part = tuple(messages[first : first + batch])
-            for answer in answers_of(client, Batch(part, (VARIANT,) * len(part), shares_images)):
+            for answer in answers_of(client, Batch(part, (VARIANT,) * len(part))):
                 if answer.error is not None:
                     raise RuntimeError(f"a call failed: {answer.error}")
                 replies.append(answer.text)
@@ -496,14 +494,26 @@ def _prefix_of(row: str, size: tuple[int, int], scale: Scale) -> Iterator[Row]:
     yield from on_and_off(client, questions, scale, row, dtype)
 
 
+def over_copies(questions: Sequence[Message]) -> list[Message]:
+    """Return the questions, each over a copy of its image, which none shares."""
+    where = folder()
+    copied = []
+    for at, (shown, *words) in enumerate(questions):
+        source = Path(shown.value)
+        copy = where / f"{at}{source.suffix}"
+        copy.write_bytes(source.read_bytes())
+        copied.append((image(str(copy)), *words))
+    return copied
+
+
 def on_and_off(
     client: LocalClient, questions: Sequence[Message], scale: Scale, case: str, dtype: str
 ) -> Iterator[Row]:
     count = len(questions)
     single = ask_client(client, questions[:4], 1)
-    off = measure(partial(ask_client, client, questions, count), scale)
+    off = measure(partial(ask_client, client, over_copies(questions), count), scale)
     yield off.row(f"{case}: off", dtype, count, like_single=equal(off.replies, single))
-    on = measure(partial(ask_client, client, questions, count, shares_images=True), scale)
+    on = measure(partial(ask_client, client, questions, count), scale)
     note = f"{off.seconds / on.seconds:.2f} times as fast, equal {equal(on.replies, off.replies)}"
     yield on.row(f"{case}: on", dtype, count, like_single=equal(on.replies, single), note=note)
 

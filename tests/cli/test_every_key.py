@@ -92,10 +92,7 @@ KEYS_ELSEWHERE: Mapping[str, tuple[str, str]] = {
         ("threads", "timeout"),
         ("engine/test_call_options.py", "test_a_server_gets_so_many_calls_for_so_long"),
     ),
-    **dict.fromkeys(
-        ("variants", "batch_size"),
-        ("engine/test_call_options.py", "test_a_model_here_gets_no_more_calls_together"),
-    ),
+    "batch_size": ("cli/test_batch_size.py", "test_as_many_are_answered_together_as_stated"),
     **dict.fromkeys(
         ("replicas", "cpus", "gpus"),
         ("engine/test_call_options.py", "test_replicas_are_asked_for"),

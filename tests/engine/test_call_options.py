@@ -5,21 +5,18 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
-from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import fields
 from pathlib import Path
-from typing import Any
 from unittest.mock import Mock
 
 import pytest
 from batch_server import BatchServer
-from engine_fakes import FakeDeployment, demo_sweep, go, of_client, servers
+from engine_fakes import FakeDeployment, demo_sweep, go, servers
 
 from vlmeval_findit.cli import main
 from vlmeval_findit.engine import CallOptions, HttpBackend, RayBackend
-from vlmeval_findit.models import ModelEntry, TimedClient
-from vlmeval_findit.protocol import Batch, CallResult
+from vlmeval_findit.models import ModelEntry
 from vlmeval_findit.sweeps import UnfinishedError
 
 
@@ -31,11 +28,6 @@ def _tables(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 
 AT_A_SERVER = ("threads", "timeout")
-# Key -> a file whose calls go to a model in this process together
-HERE: Mapping[str, Mapping[str, Any]] = {
-    "variants": {"datasets": "Demo", "representations": ["xyxy", "cxcywh"]},
-    "batch_size": {"datasets": "Demo_multilabel", "representations": "xyxy"},
-}
 # Key -> its value, and (CPUs, GPUs) of each replica on a cluster of four CPUs
 ON_RAY: Mapping[str, tuple[float, list[tuple[float, float]]]] = {
     "replicas": (3, [(1.0, 0.0)] * 3),
@@ -45,7 +37,10 @@ ON_RAY: Mapping[str, tuple[float, list[tuple[float, float]]]] = {
 
 
 def test_every_option_has_a_test() -> None:
-    assert {*AT_A_SERVER, *HERE, *ON_RAY, "poll"} == {key.name for key in fields(CallOptions)}
+    """That of ``batch_size``: ``cli/test_batch_size.py``."""
+    assert {*AT_A_SERVER, *ON_RAY, "poll", "batch_size"} == {
+        key.name for key in fields(CallOptions)
+    }
 
 
 def test_a_server_gets_so_many_calls_for_so_long() -> None:
@@ -53,35 +48,6 @@ def test_a_server_gets_so_many_calls_for_so_long() -> None:
     made = host.of(ModelEntry("Qwen3-VL")).backend()
     assert isinstance(made, HttpBackend)
     assert (made.calls, made.service.timeout) == (3, 77.0)
-
-
-class Counting(TimedClient):
-    """Notes how many messages it gets together."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.together: defaultdict[str, set[int]] = defaultdict(set)
-
-    def answers_together(self, *, shares_images: bool) -> bool:
-        return True
-
-    def replies(self, batch: Batch) -> list[CallResult]:
-        count = len(batch.messages)
-        self.together["variants" if batch.shares_images else "batch_size"].add(count)
-        return [CallResult("[1, 2, 3, 4]")] * count
-
-
-@pytest.mark.parametrize("key", HERE)
-def test_a_model_here_gets_no_more_calls_together(key: str, tmp_path: Path) -> None:
-    file = {"models": "FullImage", "outputs": "json", **HERE[key]}
-
-    def most(**inference: Any) -> int:
-        model = Counting()
-        text = json.dumps({**file, "inference": inference})
-        go(demo_sweep(tmp_path / str(len(inference)), text), FakeDeployment(model, of_client))
-        return max(model.together[key])
-
-    assert most() > most(**{key: 3}) == 3
 
 
 @pytest.mark.parametrize("key", [None, *ON_RAY])

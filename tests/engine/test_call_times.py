@@ -266,7 +266,7 @@ def test_no_time_at_all_is_known() -> None:
 
 def test_messages_answered_together_share_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
     class Together(TimedClient):
-        def answers_together(self, *, shares_images: bool) -> bool:
+        def answers_together(self) -> bool:
             return True
 
         def replies(self, batch: Batch) -> list[CallResult]:
@@ -277,7 +277,7 @@ def test_messages_answered_together_share_the_time(monkeypatch: pytest.MonkeyPat
     clock.process_time.side_effect = [1.0, 7.0]
     monkeypatch.setattr("vlmeval_findit.models.model_client.time", clock)
     monkeypatch.setitem(sys.modules, "torch", None)
-    batch = Batch(((), ()), (Mock(), Mock()), shares_images=False)
+    batch = Batch(((), ()), (Mock(), Mock()))
     answers = Together().ask(batch)
     assert [answer.time.seconds for answer in answers] == [2.0, 2.0]
     assert [answer.time.cpu_seconds for answer in answers] == [3.0, 3.0]

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +27,6 @@ from vlmeval_findit.engine import (
     Call,
     Cell,
     CellBuilder,
-    ItemSizes,
     Journal,
     Plan,
     Prompts,
@@ -131,25 +133,40 @@ def test_a_key_is_the_hash_of_its_record(settings: Mapping[str, Any], tmp_path: 
 # --- items ----------------------------------------------------------------------------------------
 
 
-def test_items_hold_every_call_once_in_order(plan: Plan, tmp_path: Path) -> None:
-    sizes = ItemSizes(variants=4, batch=3)
-    whole = list(Plan(plan.cells, sizes=sizes))
+@pytest.mark.parametrize("window", [1, 2, 3, 4, 7, 1000])
+def test_items_hold_every_call_once_in_order(plan: Plan, window: int, tmp_path: Path) -> None:
+    whole = list(Plan(plan.cells, window=window))
     assert [call for item in whole for call in item.calls] == list(plan.calls())
-    assert max(len(item.calls) for item in whole) == 4
-    for item in whole:
-        alike = {call.scene if item.shares_images else call.cell for call in item.calls}
-        assert len(alike) == 1
+    assert max(len(item.calls) for item in whole) <= window
     with Journal(tmp_path / "calls.jsonl") as journal:
         for answered, left in ((whole[:5], whole[5:]), (whole[5:], [])):
             keys = [call.key for item in answered for call in item.calls]
             answer = {"error": None, "logprobs": False, "reply": "[]"}
             journal.append({"key": key, **answer} for key in keys)
-            assert list(Plan(plan.cells, journal, sizes)) == left
+            assert list(Plan(plan.cells, journal, window)) == left
+
+
+@pytest.mark.parametrize("window", range(1, 24))
+def test_calls_over_one_image_part_only_if_they_must(plan: Plan, window: int) -> None:
+    calls = list(plan.calls())
+    items = list(work_items(calls, window))
+    for content, count in Counter(call.image_sha256 for call in calls).items():
+        holding = [item for item in items if content in {c.image_sha256 for c in item.calls}]
+        assert len(holding) <= math.ceil(count / window)
+    for item, following in pairwise(items):
+        first = [c for c in following.calls if c.image_sha256 == following.calls[0].image_sha256]
+        assert len(item.calls) + len(first) > window, "no item is smaller than it must be"
+
+
+def test_calls_know_whether_others_show_their_images() -> None:
+    calls = list(Plan(asked_as("xyxy")).calls())
+    shown = Counter(call.image_sha256 for call in calls)
+    assert {call.shares_images for call in calls} == {True, False}
+    assert all(call.shares_images == (shown[call.image_sha256] > 1) for call in calls)
 
 
 def test_items_with_earlier_failures_come_last(plan: Plan, tmp_path: Path) -> None:
-    sizes = ItemSizes(variants=4, batch=3)
-    whole = list(Plan(plan.cells, sizes=sizes))
+    whole = list(Plan(plan.cells, window=4))
     failed, answered_since = whole[0].calls[1], whole[1].calls[0]
     lines = [
         {"key": failed.key, "error": "HTTP 400: no", "logprobs": False, "reply": ""},
@@ -158,15 +175,7 @@ def test_items_with_earlier_failures_come_last(plan: Plan, tmp_path: Path) -> No
     ]
     with Journal(tmp_path / "calls.jsonl") as journal:
         journal.append(lines)
-        left = list(Plan(plan.cells, journal, sizes))
+        left = list(Plan(plan.cells, journal, 4))
     assert left[-1] == whole[0], "not torn: a model in this process gets what it got before"
     assert left[0].calls == whole[1].calls[1:]
     assert left[1:-1] == whole[2:]
-
-
-def test_few_calls_over_one_image_are_part_of_a_batch() -> None:
-    """The demonstration asks two or three labels of most of its photographs."""
-    calls = list(Plan(asked_as("xyxy")).calls())
-    assert [len(u.calls) for u in work_items(calls, ItemSizes(batch=8, shared_from=8))] == [8, 8, 3]
-    shared = [item for item in work_items(calls, ItemSizes(batch=8)) if item.shares_images]
-    assert len(shared) > 3

@@ -62,7 +62,7 @@ def test_options_of_calls_reach_ray(made: Made, monkeypatch: pytest.MonkeyPatch)
 
     kinds = import_module("vlmeval_findit.engine.deployment_kinds")
     monkeypatch.setattr(kinds, "RayBackend", here)
-    inner = {"threads": 2, "batch_size": 3, "variants": 4, "replicas": 5, "cpus": 6.0, "gpus": 7.0}
+    inner = {"threads": 2, "replicas": 5, "cpus": 6.0, "gpus": 7.0}
     assert typed({}, "--executor", "ray", inference=inner) == 0
     flags = ["--replicas", "8", "--gpus", "9", "--work-dir", "other"]
     assert typed({}, "--executor", "ray", *flags, inference=inner) == 0

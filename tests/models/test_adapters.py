@@ -242,7 +242,7 @@ def answers(checkpoint: Path, **settings: Any) -> list[Any]:
     how = RunSettings(max_new_tokens=12, **settings)
     runner = load_local(str(checkpoint), MODELS["Qwen3-VL"], how)
     batch = runner.answer_batch(messages_of_one_image(), VARIANT)
-    return [*batch, *runner.answer_variants(messages_of_several_images(), VARIANT)]
+    return [*batch, *runner.answer_batch(messages_of_several_images(), VARIANT)]
 
 
 def texts(checkpoint: Path, **settings: Any) -> list[str]:

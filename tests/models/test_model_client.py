@@ -57,8 +57,8 @@ class Asking:
             number = self.calls
         return [self._on_call(number)]
 
-    def answers_together(self, *, shares_images: bool) -> bool:
-        return False
+    def parts(self, window: Batch) -> list[list[int]]:
+        return [[at] for at in range(len(window.messages))]
 
 
 def local(client: Any) -> Backend:
@@ -169,8 +169,8 @@ class Failing(TimedClient):
         self._is_answered = is_answered
         self._raises = raises
 
-    def answers_together(self, *, shares_images: bool) -> bool:
-        return not shares_images
+    def answers_together(self) -> bool:
+        return False
 
     def replies(self, batch: Batch) -> list[CallResult]:
         return [self._reply() for _ in batch.messages]
@@ -222,7 +222,7 @@ def test_failures_over_few_images_do_not_end_a_run() -> None:
 
     def stops(*images: str) -> set[StopReason | None]:
         messages = tuple((image(each), text("a dog")) for each in images)
-        batch = Batch(messages, (variant,) * len(messages), shares_images=False)
+        batch = Batch(messages, (variant,) * len(messages))
         return {answer.stop for answer in client.ask(batch)}
 
     assert stops(*"aaaaaaaabbbb", "c", "d") == {None}
@@ -408,7 +408,7 @@ class Miscounting(TimedClient):
         super().__init__()
         self._count = count
 
-    def answers_together(self, *, shares_images: bool) -> bool:
+    def answers_together(self) -> bool:
         return True
 
     def replies(self, batch: Batch) -> list[CallResult]:

@@ -69,7 +69,7 @@ def ask_calls(
         for number, each in enumerate(messages):
             cell = _Cell(each, variant, logprobs, images[number : number + 1])
             call = Call(str(number), cast(Any, cell), number)
-            yield WorkItem((call,), shares_images=False)
+            yield WorkItem((call,))
 
     async def run() -> None:
         async with aclosing(backend.answer(items(), cancel or CancelToken())) as results:

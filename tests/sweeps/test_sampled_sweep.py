@@ -36,7 +36,7 @@ class Sampler(TimedClient):
         self.calls = 0
         self.seeds: Counter[int] = Counter()
 
-    def answers_together(self, *, shares_images: bool) -> bool:
+    def answers_together(self) -> bool:
         return True
 
     def replies(self, batch: Batch) -> list[CallResult]:

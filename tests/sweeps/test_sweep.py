@@ -6,6 +6,7 @@ import csv
 import errno
 import json
 import os
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -36,7 +37,6 @@ from vlmeval_findit.benchmarks.findit import parse
 from vlmeval_findit.boxes import SpaceError
 from vlmeval_findit.cli import main, run_and_print
 from vlmeval_findit.engine import (
-    CallOptions,
     CancelToken,
     DiskFullError,
     LocalBackend,
@@ -163,7 +163,7 @@ def test_the_record_of_a_reply_is_stored(tmp_path: Path) -> None:
 
 def test_the_calls_of_a_failed_batch_are_made_singly() -> None:
     class Fragile(TimedClient):
-        def answers_together(self, *, shares_images: bool) -> bool:
+        def answers_together(self) -> bool:
             return True
 
         def replies(self, batch: Batch) -> list[CallResult]:
@@ -172,7 +172,7 @@ def test_the_calls_of_a_failed_batch_are_made_singly() -> None:
             return [CallResult("[]")]
 
     messages = tuple((text(str(at)),) for at in range(3))
-    work = Batch(messages, (parse("FindIt_Demo_xyxy_json"),) * 3, shares_images=False)
+    work = Batch(messages, (parse("FindIt_Demo_xyxy_json"),) * 3)
     answers = Fragile().ask(work)
     assert [answer.error is None for answer in answers] == [True, False, True]
 
@@ -187,7 +187,7 @@ def test_a_model_that_is_cancelled_has_not_answered(tmp_path: Path) -> None:
         def cancelled_by(self, is_stopped: Any) -> None:
             self.is_stopped = is_stopped
 
-        def answers_together(self, *, shares_images: bool) -> bool:
+        def answers_together(self) -> bool:
             return True
 
         def replies(self, batch: Batch) -> list[CallResult]:
@@ -198,7 +198,11 @@ def test_a_model_that_is_cancelled_has_not_answered(tmp_path: Path) -> None:
             self.calls += len(batch.messages)
             return [CallResult("[1, 2, 3, 4]")] * len(batch.messages)
 
-    sweep = demo_sweep(tmp_path, inference=CallOptions(batch_size=4, variants=4))
+        def parts(self, window: Batch) -> Sequence[Sequence[int]]:
+            places = range(len(window.messages))
+            return [places[at : at + 4] for at in places[::4]]
+
+    sweep = demo_sweep(tmp_path)
     with pytest.raises(StoppedError):
         go(sweep, FakeDeployment(slow := Slow(), of_client), stop=stop)
     assert_answered_once(sweep.journal, slow.calls)

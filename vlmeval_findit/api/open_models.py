@@ -283,7 +283,7 @@ def _asks_here(deployment: InProcess) -> Ask:
 
     def ask(message: Message, variant: DatasetVariant) -> Reply:
         _tell_space(deployment, variant)
-        (answer,) = client.ask(Batch((message,), (variant,), shares_images=False))
+        (answer,) = client.ask(Batch((message,), (variant,)))
         record = answer.record
         if isinstance(deployment, Local) and record.space is not None:
             space = space_of_whole_images(space_from(record.space))

@@ -24,7 +24,7 @@ _UNJUDGED = "no judge scores FindIt's datasets"
 
 KEYS_OF_SWEEPS: Mapping[str, str] = {
     **{key: key for key in ("samples", "logprobs", "max_usd", "serve", "batch", "timeout")},
-    **{"threads": "api_nproc", "batch_size": "variants", "variants": "variants"},
+    **{"threads": "api_nproc", "batch_size": "batch_size"},
     "poll": "batch",
     **dict.fromkeys(("replicas", "cpus", "gpus"), "replicas"),
 }

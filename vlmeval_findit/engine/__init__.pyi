@@ -17,8 +17,6 @@ from .calls import (
 
 from .plan import (
     WorkItem as WorkItem,
-    ItemSizes as ItemSizes,
-    OF_ONE_RUN as OF_ONE_RUN,
     Plan as Plan,
     work_items as work_items,
     calls_left as calls_left,

@@ -17,7 +17,7 @@ from .deployment import Deployment
 from .journal.view import JournalView
 from .journal.writer import Journal
 from .outputs import Output, begin_output, notes_on_answers
-from .plan import ItemSizes, Plan, calls_left
+from .plan import Plan, calls_left
 from .sink import PlannedCalls, ResultSink, Watcher
 
 
@@ -48,7 +48,7 @@ class JobSpec:
     outputs: Sequence[Output]
     backend: Backend
     journal: Journal
-    sizes: ItemSizes
+    window: int  # calls that the backend is handed at a time
     watcher: Watcher
     answering: Callable[[Output], Answering]  # adds what only this machine knows
     # The prediction files that get the identity of a cell as a neighbour
@@ -78,7 +78,7 @@ def answer_cells(job: JobSpec, cancel: CancelToken) -> JobResult:
     journal = job.journal
     watcher = job.watcher
     model = job.outputs[0].cell.model
-    plan = Plan([output.cell for output in job.outputs], journal, job.sizes, job.again)
+    plan = Plan([output.cell for output in job.outputs], journal, job.window, job.again)
     ledger = BatchLedger(journal)
     left = calls_left(plan, ledger.open)
     if isinstance(job.backend, BatchBackend):
@@ -133,7 +133,6 @@ def check_earlier_answers(
 class Engine:
     """Answers the cells of all models."""
 
-    sizes: ItemSizes
     watcher: Watcher
     cancel: CancelToken
     open_journal: Callable[[], Journal]  # called once any cell is unfinished
@@ -163,7 +162,7 @@ class Engine:
             outputs=outputs,
             backend=backend,
             journal=self.journal,
-            sizes=self.sizes,
+            window=deployment.window,
             watcher=self.watcher,
             answering=lambda output: deployment.on_this_machine(output.identity.answering),
             **more,

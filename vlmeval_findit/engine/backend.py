@@ -36,8 +36,8 @@ class CallOptions(Config):
 
     threads: Count = 8  # concurrent calls to an API, or to each endpoint
     timeout: Seconds = 600.0  # per attempt
-    batch_size: Count = 8  # most calls of one variant that a local model gets together
-    variants: Count = 32  # most calls over one image that a local model gets together
+    # Most queries that a model here answers at once, if it states none; None: the machine decides
+    batch_size: Count | None = None
     poll: Seconds = 60.0  # longest interval between two looks at a batch
     # on Ray
     replicas: Annotated[int, Expected("at least 0 (as many as fit)", strict=True, ge=0)] = 0

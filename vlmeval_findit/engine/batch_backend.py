@@ -171,9 +171,15 @@ class _BatchRun:
                 yield item
 
     def _call(self, item: WorkItem) -> ChatCall:
-        (call,), shared = item
-        asked = call.cell.variant, call.cell.logprobs
-        return self.service.call(call.message, *asked, shared, call.seed, call.image_sha256)
+        (call,) = item.calls
+        return self.service.call(
+            call.message,
+            call.cell.variant,
+            call.cell.logprobs,
+            call.shares_images,
+            call.seed,
+            call.image_sha256,
+        )
 
     async def answers(self) -> AsyncGenerator[WorkResult, None]:
         """Yield all answers as batches end; if no more can be had, the last answer says why."""

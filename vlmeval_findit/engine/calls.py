@@ -228,6 +228,7 @@ class Call(NamedTuple):
     cell: Cell
     at: int
     needed_by: tuple[int, ...] = ()  # indices of all cells of its plan that need it
+    shares_images: bool = False  # another call of its plan shows the same
 
     @property
     def row(self) -> int:
@@ -260,19 +261,6 @@ class Call(NamedTuple):
     def message(self) -> Message:
         """Built on every access: the messages of a whole plan would fill the memory."""
         return self.cell.prompts.message(self.row)
-
-    @property
-    def scene(self) -> tuple[object, ...]:
-        """What calls that are batched over the same images have in common besides messages."""
-        variant = self.cell.variant
-        return (
-            self.image_sha256,
-            variant.images,
-            variant.frames,
-            variant.has_references,
-            variant.max_new_tokens,
-            _ENCODER.encode(variant.reply_schema),
-        )
 
 
 def settings_of(

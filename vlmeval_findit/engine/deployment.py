@@ -60,8 +60,8 @@ class Deployment(ABC):
 
     # Its name where messages list kinds
     called: ClassVar[str]
-    # Options with an effect that not all kinds have: names of :class:`.ModelOptions`, of
-    # VLMEvalKit's flags, and ``variants`` of :class:`.CallOptions`
+    # Options with an effect that not all kinds have: names of :class:`.ModelOptions` and of
+    # VLMEvalKit's flags
     uses: ClassVar[frozenset[str]] = frozenset()
 
     @property
@@ -73,6 +73,11 @@ class Deployment(ABC):
     def what(self) -> str:
         """What it is, in messages about it."""
         return self.called
+
+    @property
+    def window(self) -> int:
+        """How many calls it is handed at a time, to answer them in batches of its own."""
+        return 32
 
     @property
     def chat(self) -> ChatModel | None:

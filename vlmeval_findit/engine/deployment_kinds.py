@@ -18,7 +18,15 @@ from ..core import (
     package_folder,
     suggestion,
 )
-from ..models import MODELS, ModelEntry, find_model, known_model, local_names, same_checkpoint
+from ..models import (
+    MODELS,
+    WINDOW,
+    ModelEntry,
+    find_model,
+    known_model,
+    local_names,
+    same_checkpoint,
+)
 from ..protocol import PROMPTS_VARIABLE, Answering, DatasetVariant, Described
 from .backend import Backend, Loader
 from .calls import of_answers
@@ -88,7 +96,7 @@ def all_models() -> list[str]:
     return [*baselines(), *local_names(), *at_openrouter, *model_names()]
 
 
-_OF_CLUSTERS = frozenset({"executor", "replicas", "gpus", "variants"})
+_OF_CLUSTERS = frozenset({"executor", "replicas", "gpus"})
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,6 +138,11 @@ class OnRay(InProcess):
     @property
     def loader(self) -> Loader:
         return self.without.loader
+
+    @property
+    def window(self) -> int:
+        # Replicas share out windows: one batch each, so that none is left with all the work.
+        return max(1, self.without.window // WINDOW)
 
     def backend(self) -> Backend:
         return RayBackend(self.loader, self.asking.calls)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Iterable, Iterator
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import cache
 from itertools import islice
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..core import error_line
 from ..protocol import Batch, CallResult, Cancellable, CancelledError, ModelClient, in_thread
@@ -20,7 +20,6 @@ def batch_of(item: WorkItem) -> Batch:
     return Batch(
         messages=tuple(call.message for call in item.calls),
         variants=tuple(call.cell.variant for call in item.calls),
-        shares_images=item.shares_images,
         logprobs=item.calls[0].cell.logprobs,
         seeds=tuple(call.seed for call in item.calls if call.seed is not None),
     )
@@ -39,22 +38,28 @@ def answers_of(client: ModelClient, batch: Batch) -> tuple[CallResult, ...]:
     return (CallResult("", error=why),) * count
 
 
+class PartAnswered(NamedTuple):
+    """The answers that a model gave together, and the places of their messages in a window."""
+
+    places: Sequence[int]
+    answers: tuple[CallResult, ...]
+
+
 def answers_in_turn(
-    client: ModelClient, batch: Batch, is_stopped: Callable[[], bool]
-) -> Iterator[tuple[CallResult, ...]]:
-    """Yield the answers that a model gives together; fewer after a stop.
+    client: ModelClient, window: Batch, is_stopped: Callable[[], bool]
+) -> Iterator[PartAnswered]:
+    """Yield the answers to a window, part by part as the model answers them; fewer after a stop.
 
     A :class:`.Cancellable` model is stopped while it generates: that costs nothing, and may take
     minutes.
     """
     if isinstance(client, Cancellable):
         client.cancelled_by(is_stopped)
-    together = client.answers_together(shares_images=batch.shares_images)
     with suppress(CancelledError):
-        for part in [batch] if together else batch.single():
+        for places in client.parts(window):
             if is_stopped():
                 return
-            yield answers_of(client, part)
+            yield PartAnswered(places, answers_of(client, window.only(places)))
 
 
 class LocalBackend:
@@ -79,14 +84,14 @@ class LocalBackend:
                 except (Exception, SystemExit) as error:
                     yield not_loaded(item, error)
                     return
-                calls = iter(item.calls)
                 answered = answers_in_turn(client, batch_of(item), lambda: cancel.requested)
                 while True:
                     with cancel.exposed():
-                        answers = next(answered, ())
-                    if not answers:
+                        part = next(answered, None)
+                    if part is None:
                         break
-                    yield WorkResult(tuple(islice(calls, len(answers))), answers)
+                    calls = tuple(item.calls[at] for at in part.places)
+                    yield WorkResult(calls, part.answers)
                     await asyncio.sleep(0)  # let other tasks of the loop run
 
 

@@ -30,6 +30,7 @@ from ..models import (
     row_of_checkpoint,
     row_to_run,
     run_settings,
+    window_of,
     with_one_limit,
 )
 from ..protocol import Answering, Batch, CallResult, DatasetVariant, Described, settings_from
@@ -84,7 +85,7 @@ class BaselineClient(TimedClient):
     def called(self) -> str:
         return self._name
 
-    def answers_together(self, *, shares_images: bool) -> bool:
+    def answers_together(self) -> bool:
         return False
 
     def replies(self, batch: Batch) -> list[CallResult]:
@@ -121,7 +122,7 @@ class Local(InProcess):
     """A model of FindIt's table on this machine."""
 
     called = "a model on this machine"
-    uses = IN_WORDS | SAMPLED | options_to("resources") | {"variants", "dtype", "logprobs"}
+    uses = IN_WORDS | SAMPLED | options_to("resources") | {"dtype", "logprobs"}
 
     def check(self) -> None:
         super().check()
@@ -160,7 +161,18 @@ class Local(InProcess):
 
     @property
     def loader(self) -> Loader:
-        return partial(load_local_client, **self.arguments, **self.entry.resources)
+        return partial(load_local_client, **self.arguments, **self._resources)
+
+    @property
+    def window(self) -> int:
+        return window_of(self._resources.get("batch_size"))
+
+    @property
+    def _resources(self) -> Mapping[str, Any]:
+        """Its resources, with those that are stated of all models."""
+        batch_size = self.asking.calls.batch_size
+        of_all = {} if batch_size is None else {"batch_size": batch_size}
+        return {**of_all, **self.entry.resources}
 
     @property
     def _settings(self) -> Mapping[str, Any]:

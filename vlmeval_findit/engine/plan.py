@@ -1,4 +1,4 @@
-"""Plan calls: equal calls once, and all variants of one image together.
+"""Plan calls: equal calls once, and those over one image next to each other.
 
 Items are cut from the *whole* plan, so a resumed run has the same batches. Keys are computed on
 demand: memory grows with rows and images, not with calls.
@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Iterator, Sequence, Set
-from dataclasses import dataclass
-from itertools import groupby, islice
-from operator import attrgetter, itemgetter
+from itertools import groupby
+from operator import attrgetter
 from pathlib import Path
 from typing import NamedTuple
 
@@ -22,32 +21,15 @@ log = logging.getLogger(__name__)
 
 
 class WorkItem(NamedTuple):
-    """Calls that go to a model together."""
+    """A window of the plan: calls that a backend is handed together."""
 
     calls: tuple[Call, ...]
-    shares_images: bool
 
     @property
     def image_name(self) -> str:
         """The content of its images; empty if there are none, or if its calls show others."""
         names = {call.image_sha256 for call in self.calls}
         return "+".join(names.pop()) if len(names) == 1 else ""
-
-
-@dataclass(frozen=True, slots=True)
-class ItemSizes:
-    """How many calls go to a model together."""
-
-    variants: int = 32  # most over one image: formats of a query share its cost
-    batch: int = 8  # most of one dataset variant
-    # Fewest over one image that go together: with one format, an image's few queries would split a
-    # large batch.
-    shared_from: int = 2
-
-
-# Work of a model of this process at a time, in a run of one format: four batches of a CPU, or all
-# queries of a crowded image
-OF_ONE_RUN = ItemSizes(batch=32, shared_from=8)
 
 
 class Plan:
@@ -60,12 +42,12 @@ class Plan:
         self,
         cells: Sequence[Cell],
         journal: JournalView | None = None,
-        sizes: ItemSizes | None = None,
+        window: int = 32,
         again: bool = True,
     ) -> None:
         self.cells = tuple(cells)
         self.journal = journal
-        self._sizes = sizes or ItemSizes()
+        self._window = window
         self._again = again
         # Places (cell, row's place) by the content of their images, in order of first use.
         self._places: dict[tuple[str, ...], list[tuple[int, int]]] = {}
@@ -96,7 +78,7 @@ class Plan:
                 if cells[-1] != at:
                     cells.append(at)
             for key, (place, cells) in needed_by.items():
-                yield Call(key, self.cells[cells[0]], place, tuple(cells))
+                yield Call(key, self.cells[cells[0]], place, tuple(cells), len(needed_by) > 1)
 
     def __iter__(self) -> Iterator[WorkItem]:
         """Yield the remaining readable calls, cut as if nothing was answered.
@@ -105,13 +87,13 @@ class Plan:
         be given up before others are asked.
         """
         failed = []
-        for item in work_items(self.calls(), self._sizes):
+        for item in work_items(self.calls(), self._window):
             calls = [call for call in item.calls if self.is_left(call.key)]
             if calls and self._unreadable:
                 calls = [call for call in calls if not any(map(unread, call.image_sha256))]
             if not calls:
                 continue
-            left = WorkItem(tuple(calls), item.shares_images)
+            left = WorkItem(tuple(calls))
             if self.journal is not None and any(self.journal.failed(call.key) for call in calls):
                 failed.append(left)
             else:
@@ -119,35 +101,28 @@ class Plan:
         yield from failed
 
 
-def work_items(calls: Iterable[Call], sizes: ItemSizes) -> Iterator[WorkItem]:
-    """Cut calls into items: neighbours over the same images, else a batch of one cell."""
-    for common, group in groupby(_with_common(calls, sizes), key=itemgetter(1)):
-        most = sizes.variants if common.shares_images else sizes.batch
-        neighbours = (call for call, _ in group)
-        while part := tuple(islice(neighbours, most)):
-            yield WorkItem(part, common.shares_images)
-
-
-class _Common(NamedTuple):
-    """What the calls of an item have in common."""
-
-    shares_images: bool
-    what: object  # their scene, else their cell
-
-
-def _with_common(calls: Iterable[Call], sizes: ItemSizes) -> Iterator[tuple[Call, _Common]]:
-    for scene, group in groupby(calls, key=attrgetter("scene")):
-        together = tuple(group)
-        shares_images = len(together) >= sizes.shared_from
-        for call in together:
-            yield call, _Common(shares_images, scene if shares_images else call.cell)
+def work_items(calls: Iterable[Call], window: int) -> Iterator[WorkItem]:
+    """Cut calls into items of at most ``window``; those over one image part only if they must."""
+    waiting: list[Call] = []
+    for _, group in groupby(calls, key=attrgetter("image_sha256")):
+        over_one = tuple(group)
+        if len(waiting) + len(over_one) > window and waiting:
+            yield WorkItem(tuple(waiting))
+            waiting = []
+        for start in range(0, len(over_one), window):
+            waiting += over_one[start : start + window]
+            if len(waiting) == window:
+                yield WorkItem(tuple(waiting))
+                waiting = []
+    if waiting:
+        yield WorkItem(tuple(waiting))
 
 
 def single_calls(items: Iterable[WorkItem]) -> Iterator[WorkItem]:
     """Split items, so that each call can be stored once it is answered."""
     for item in items:
         for call in item.calls:
-            yield WorkItem((call,), item.shares_images)
+            yield WorkItem((call,))
 
 
 class PlanCounts(NamedTuple):

@@ -159,26 +159,30 @@ class _RayRun(ScheduledRun[WorkResult]):
         """Have a replica answer an item; failed answers are held back until one succeeds."""
         item: WorkItem = assignment.item.value
         actor: _Actor = assignment.server.endpoint
-        calls = item.calls
-        failed: list[CallResult] = []
+        left = dict(enumerate(item.calls))
+        failed: dict[int, CallResult] = {}
         outcome = CallOutcome.ANSWERED
         reason = ""
         died = False
         try:
             ask = actor.handle.ask.options(num_returns="streaming")
             async for reference in ask.remote(batch_of(item)):
-                answers, words = await reference
+                parts, words = await reference
                 for level, line in words:
                     log.log(level, "%s: %s", actor, line)
-                failed += answers
-                if any(answer.error is None or answer.stop is not None for answer in failed):
-                    self._partial.append(WorkResult(calls[: len(failed)], tuple(failed)))
-                    calls = calls[len(failed) :]
-                    failed = []
+                for part in parts:
+                    failed.update(zip(part.places, part.answers, strict=True))
+                answers = tuple(failed.values())
+                if any(answer.error is None or answer.stop is not None for answer in answers):
+                    calls = tuple(left.pop(at) for at in failed)
+                    self._partial.append(WorkResult(calls, answers))
+                    failed = {}
                     self._woken.set()
-            if calls and not self._cancel.requested:
-                reason = failed[-1].error or ""
-                outcome = self._all_failed(assignment, WorkResult(calls, tuple(failed)))
+            if left and not self._cancel.requested:
+                answers = tuple(failed.values())
+                reason = answers[-1].error or ""
+                calls = tuple(left[at] for at in failed)
+                outcome = self._all_failed(assignment, WorkResult(calls, answers))
         except Exception as error:
             outcome = CallOutcome.FAILED
             reason = error_line(_cause(error))
@@ -189,8 +193,8 @@ class _RayRun(ScheduledRun[WorkResult]):
             # Ray restarts it where there is room.
             log.warning("%s died and is started again", actor)
             self._start(actor, _COMES_BACK)
-        left = WorkItem(calls, item.shares_images)
-        self._scheduler.ended(assignment, outcome, self._loop.time(), reason, remaining=left)
+        remaining = WorkItem(tuple(left.values()))
+        self._scheduler.ended(assignment, outcome, self._loop.time(), reason, remaining=remaining)
         if died:
             self._remove(actor, "it died")
         elif assignment.server.on_trial:

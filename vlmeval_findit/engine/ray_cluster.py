@@ -23,9 +23,9 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from ..core import FILES_VARIABLE, error_line, loaded_files, named_files, quoted_line, sha256_of
-from ..protocol import Batch, CallResult
+from ..protocol import Batch
 from .backend import CallOptions, Loader
-from .local_backend import answers_in_turn
+from .local_backend import PartAnswered, answers_in_turn
 
 log = logging.getLogger(__name__)
 
@@ -181,13 +181,13 @@ class Replica:
 
     async def ask(
         self, batch: Batch
-    ) -> AsyncIterator[tuple[list[CallResult], list[tuple[int, str]]]]:
-        """Yield answers, fewer if stopped, and log messages (level, text)."""
-        answers: list[CallResult] = []
+    ) -> AsyncIterator[tuple[list[PartAnswered], list[tuple[int, str]]]]:
+        """Yield parts with their answers, fewer if stopped, and log messages (level, text)."""
+        answers: list[PartAnswered] = []
 
         def run() -> None:
             for some in answers_in_turn(self._model(), batch, lambda: self._stopped):
-                answers.extend(some)
+                answers.append(some)
 
         running = asyncio.get_running_loop().run_in_executor(self._thread, run)
         sent = 0

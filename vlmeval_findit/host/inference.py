@@ -32,7 +32,6 @@ from ..core import (
     repeated,
 )
 from ..engine import (
-    OF_ONE_RUN,
     Backend,
     Deployment,
     HttpBackend,
@@ -413,7 +412,7 @@ def _make_calls(
             backend=backend,
             journal=journal,
             again=again,
-            sizes=OF_ONE_RUN,
+            window=deployment.window,
             watcher=bar,
             answering=lambda output: deployment.on_this_machine(output.identity.answering),
             identities=lambda output: run.paths if ranks.is_first else (),

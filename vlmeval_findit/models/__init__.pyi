@@ -177,9 +177,13 @@ from .local.logits import (
 from .local.machine import (
     Machine as Machine,
     choose_placement as choose_placement,
+    Asked as Asked,
     BatchLimit as BatchLimit,
+    WINDOW as WINDOW,
+    window_of as window_of,
     is_out_of_memory as is_out_of_memory,
     in_batches as in_batches,
+    in_order as in_order,
 )
 
 from .reply_tokens import (

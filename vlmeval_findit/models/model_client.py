@@ -130,7 +130,12 @@ class TimedClient(ABC):
         """Return the answers to messages that it answers together; they are timed here."""
 
     @abstractmethod
-    def answers_together(self, *, shares_images: bool) -> bool: ...
+    def answers_together(self) -> bool:
+        """Return whether it answers several messages at once."""
+
+    def parts(self, window: Batch) -> Sequence[Sequence[int]]:
+        places = range(len(window.messages))
+        return [places] if self.answers_together() else [[at] for at in places]
 
     def ask(self, batch: Batch) -> list[CallResult]:
         answers = self._answers(batch)
@@ -161,15 +166,14 @@ class TimedClient(ABC):
         return [answer._replace(stop=StopReason.HOPELESS) for answer in answers]
 
     def _answers(self, batch: Batch) -> list[CallResult]:
-        if len(batch.messages) > 1 and self.answers_together(shares_images=batch.shares_images):
+        if len(batch.messages) > 1 and self.answers_together():
             answers = self._timed(batch)
             # What a model recorded of a message is about it, and would be the same of it alone.
             if any(answer.error is None or answer.is_recorded for answer in answers):
                 return answers
             why = answers[0].error
             log.warning("%d messages at once failed (%s): one at a time", len(answers), why)
-        singles = (single._replace(shares_images=False) for single in batch.single())
-        return [self._timed(single)[0] for single in singles]
+        return [self._timed(batch.only([at]))[0] for at in range(len(batch.messages))]
 
     def _timed(self, batch: Batch) -> list[CallResult]:
         """Return timed answers; an exception fails all of them."""
@@ -201,7 +205,7 @@ class GenerateClient(TimedClient):
     def called(self) -> str:
         return type(self._model).__name__
 
-    def answers_together(self, *, shares_images: bool) -> bool:
+    def answers_together(self) -> bool:
         return False
 
     def replies(self, batch: Batch) -> list[CallResult]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from enum import Enum
 from typing import Any, NamedTuple, Protocol, runtime_checkable
@@ -16,21 +16,20 @@ log = logging.getLogger(__name__)
 
 
 class Batch(NamedTuple):
-    """What goes to a model at a time, as plain values; images are file paths."""
+    """What a model is handed at a time, as plain values; images are file paths."""
 
     messages: tuple[Message, ...]
     variants: tuple[DatasetVariant, ...]  # What each message asks
-    shares_images: bool  # Other messages, here or elsewhere, have the same images
     logprobs: bool = False  # Record logprobs
     seeds: tuple[int, ...] = ()  # Of each message's random numbers, where replies are sampled
 
-    def single(self) -> Iterator[Batch]:
-        """Split it, a batch for each message."""
-        for at in range(len(self.messages)):
-            part = slice(at, at + 1)
-            yield self._replace(
-                messages=self.messages[part], variants=self.variants[part], seeds=self.seeds[part]
-            )
+    def only(self, places: Sequence[int]) -> Batch:
+        """Return the messages at some places, in their order."""
+        return self._replace(
+            messages=tuple(self.messages[at] for at in places),
+            variants=tuple(self.variants[at] for at in places),
+            seeds=tuple(self.seeds[at] for at in places) if self.seeds else (),
+        )
 
 
 class StopReason(Enum):
@@ -94,8 +93,8 @@ class ModelClient(Protocol):
     def ask(self, batch: Batch) -> list[CallResult]:
         """Return the results in the order of the messages; a failure has an error."""
 
-    def answers_together(self, *, shares_images: bool) -> bool:
-        """Return whether it batches messages over the same images, or else of the same variant."""
+    def parts(self, window: Batch) -> Sequence[Sequence[int]]:
+        """Return the places of the messages that it answers together, part by part."""
 
 
 class CancelledError(BaseException):

@@ -16,14 +16,11 @@ from pathlib import Path
 from ..benchmarks import parse
 from ..core import refuse_duplicates
 from ..engine import (
-    OF_ONE_RUN,
     CancelToken,
     Cell,
     CellBuilder,
     Deployment,
     Engine,
-    InProcess,
-    ItemSizes,
     Journal,
     JournalView,
     Output,
@@ -141,8 +138,7 @@ def _engine(
 ) -> Iterator[Engine]:
     """Open the journal of a run, with all answers that its files have."""
     with Journal(RunFiles(output.path).calls) as journal:
-        sizes = OF_ONE_RUN if isinstance(deployment, InProcess) else ItemSizes()
-        engine = Engine(sizes, watcher, cancel, lambda: journal)
+        engine = Engine(watcher, cancel, lambda: journal)
         merge_predictions(output, journal, engine.digests)
         yield engine
 

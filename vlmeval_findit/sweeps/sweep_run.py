@@ -16,7 +16,6 @@ from ..engine import (
     CellBuilder,
     Deployment,
     Engine,
-    ItemSizes,
     Journal,
     Output,
     Watcher,
@@ -59,8 +58,7 @@ def run_sweep(
         def open_journal() -> Journal:
             return stack.enter_context(Journal(sweep.journal))
 
-        sizes = ItemSizes(sweep.inference.variants, sweep.inference.batch_size)
-        engine = Engine(sizes, watcher, cancel, open_journal)
+        engine = Engine(watcher, cancel, open_journal)
         for deployment in deployments:
             deployment.check()
         if sweep.batch is not None:

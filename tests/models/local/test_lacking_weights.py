@@ -200,7 +200,7 @@ def test_logits_that_are_not_numbers_are_a_failed_call(
     model = load(row, folder, dtype="float32")
     replies = [
         *model.answer_batch(messages_of_one_image(), VARIANT, logprobs=True),
-        *model.answer_variants(messages_of_several_images(), VARIANT),
+        *model.answer_batch(messages_of_several_images(), VARIANT),
     ]
     for reply in replies:
         error = reply.record.call["error"]

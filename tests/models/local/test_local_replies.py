@@ -22,13 +22,14 @@ from tiny_models import (
 )
 
 from vlmeval_findit.models import MODELS, ImageSet, RunSettings, plan_generation
-from vlmeval_findit.protocol import CancelledError, image, text
+from vlmeval_findit.protocol import CancelledError, Message, PartKind, image, text
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
 from tiny_checkpoints import FAMILIES, STRANGER, build  # noqa: E402
 
 from vlmeval_findit.models import (  # noqa: E402
+    BatchLimit,
     LogprobRecorder,
     SeededSampler,
     load_local,
@@ -38,17 +39,68 @@ from vlmeval_findit.models.local import transformer  # noqa: E402
 pytestmark = [pytest.mark.host, pytest.mark.slow]
 
 
+def queries_of_all_kinds() -> list[Message]:
+    """Return several questions about some images, one about others, and messages in between."""
+    a = picture(320, 200)
+    b = picture(200, 260, 1)
+    of_b = [(image(b), text("Find it, or two")), (image(b), text("it"))]
+    several = messages_of_several_images()
+    return [*messages_of_one_image(), *several, (image(a), text("Find me")), *of_b]
+
+
+def with_images_of_their_own(messages: Sequence[Message], folder: Path) -> list[Message]:
+    """Return the messages with a copy of its images for each, so that none is shared."""
+    folder.mkdir()
+    copied = []
+    for at, message in enumerate(messages):
+        parts = []
+        for place, part in enumerate(message):
+            if part.kind is PartKind.IMAGE:
+                copy = folder / f"{at}-{place}.png"
+                copy.write_bytes(Path(part.value).read_bytes())
+                part = part._replace(value=str(copy))
+            parts.append(part)
+        copied.append(tuple(parts))
+    return copied
+
+
 @pytest.mark.parametrize("row", FAMILIES)
-def test_batches_and_variants_give_the_replies_of_single_runs(row: str) -> None:
+def test_replies_depend_on_no_batch_and_no_sharing(row: str, tmp_path: Path) -> None:
+    asked = queries_of_all_kinds()
     model = ready(row)
-    single = one_at_a_time(model, messages_of_one_image())
-    of_variants = one_at_a_time(model, messages_of_several_images())
-    assert len({answer.text + answer.record.thought for answer in single}) > 2
-    assert model.answer_batch(messages_of_one_image(), VARIANT) == single
+    single = one_at_a_time(model, asked)
+    assert len({answer.text + answer.record.thought for answer in single}) > 5
+    batched = runner(row)
+    for size in (3, 64):
+        batched._limit = BatchLimit(size)
+        assert batched.answer_batch(asked, VARIANT) == single
     # Positions left in the model by a batch must not reach what comes next.
-    assert model.answer_variants(messages_of_several_images(), VARIANT) == of_variants
-    assert model.answer_variants(messages_of_several_images()[::-1], VARIANT) == of_variants[::-1]
-    assert one_at_a_time(model, messages_of_one_image()) == single
+    assert batched.answer_batch(asked[::-1], VARIANT) == single[::-1]
+    assert one_at_a_time(batched, asked[:2]) == single[:2]
+    alone = with_images_of_their_own(asked, tmp_path / "copies")
+    assert batched.answer_batch(alone, VARIANT) == single
+
+
+@pytest.mark.parametrize("row", FAMILIES)
+@pytest.mark.parametrize("size", [2, 8, 64])
+def test_sharing_an_image_makes_no_batch_smaller(
+    row: str, size: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever is shared, by two or by all: as many decode together as the user says."""
+    scenes = [(picture(320, 200, seed), count) for seed, count in ((3, 1), (4, 2), (5, 2), (6, 7))]
+    asked = [(image(path), text("it " * (at + 1))) for path, count in scenes for at in range(count)]
+    decoded = []
+    real = transformer.continue_rows
+
+    def counted(loaded: Any, inputs: Any, *more: Any) -> Any:
+        decoded.append(len(inputs["input_ids"]))
+        return real(loaded, inputs, *more)
+
+    monkeypatch.setattr(transformer, "continue_rows", counted)
+    monkeypatch.setattr(ready(row), "_limit", BatchLimit(size))
+    ready(row).answer_batch(asked, VARIANT)
+    whole, rest = divmod(len(asked), size)
+    assert decoded == [size] * whole + [rest] * (rest > 0)
 
 
 PLUGIN = r'''
@@ -90,18 +142,20 @@ def test_a_row_of_a_plug_in_does_too(row: str, tmp_path: Path) -> None:
     assert len({reply.text for reply in replies}) > 2
     known = [["processed" in size for size in reply.record.images] for reply in replies]
     assert known == [[row != "Ov"] * count for count in (1, 1, 2, 1, 0)]
-    assert model.answer_variants(messages_of_several_images(), VARIANT) == one_at_a_time(
+    assert model.answer_batch(messages_of_several_images(), VARIANT) == one_at_a_time(
         model, messages_of_several_images()
     )
 
 
-def test_variants_prefill_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_image_of_a_batch_is_seen_once(monkeypatch: pytest.MonkeyPatch) -> None:
     model = ready("Qwen3-VL")
     visual = model._loaded.model.model.visual
     encodes = Mock(wraps=visual.forward)
     monkeypatch.setattr(visual, "forward", encodes)
-    model.answer_variants(messages_of_several_images(), VARIANT)
-    encodes.assert_called_once()
+    scenes = [picture(320, 200, seed) for seed in (7, 8, 9)]
+    model.answer_batch([(image(s), text(w)) for w in ("a", "b c") for s in scenes], VARIANT)
+    (seen,) = encodes.call_args_list  # of one size: all at once
+    assert len(seen.kwargs["grid_thw"]) == len(scenes)
 
 
 def test_messages_that_part_before_the_image_are_an_ordinary_batch() -> None:
@@ -113,7 +167,7 @@ def test_messages_that_part_before_the_image_are_an_ordinary_batch() -> None:
         messages_of_one_image()[1],
     ]
     for messages in (asked[:2], asked, []):
-        assert model.answer_variants(messages, VARIANT) == one_at_a_time(model, messages)
+        assert model.answer_batch(messages, VARIANT) == one_at_a_time(model, messages)
 
 
 # --- the end of a reply, and its tokens -----------------------------------------------------------
@@ -185,7 +239,7 @@ def test_a_seeded_reply_is_the_same_in_any_batch() -> None:
     assert [texts([asked[at]], [seeds[at]])[0] for at in range(4)] == together
     assert texts(asked, [seed + 1 for seed in seeds]) != together
     samples = [asked[0]] * 4
-    shared = [item.text for item in hot.answer_variants(samples, VARIANT, seeds=seeds)]
+    shared = [item.text for item in hot.answer_batch(samples, VARIANT, seeds=seeds)]
     assert shared == texts(samples, seeds)
     assert len({*shared}) == 4
 
@@ -227,12 +281,12 @@ def test_log_probabilities_are_those_of_a_forward_pass(row: str) -> None:
     loaded = ready(row)._loaded
     images = ImageSet(plan_generation(MODELS[row], VARIANT, RunSettings()).bounds)
     encoded = [loaded.encoder.encode(message, images) for message in ASKED]
-    prefix = transformer.prefill(loaded, encoded)
-    assert prefix is not None
+    first = encoded[0]
+    shared = [first, *(loaded.encoder.encode_like(first, each) for each in ASKED[1:])]
     replies = {
         "single": [transformer.generate(loaded, [item], HOW)[0] for item in encoded],
         "batch": transformer.generate(loaded, encoded, HOW),
-        "prefix": transformer.continue_variants(loaded, prefix, encoded, HOW),
+        "prefix": transformer.generate(loaded, shared, HOW),
     }
     without = transformer.generate(loaded, encoded, HOW._replace(logprobs=False))
     for how, actual in replies.items():
@@ -252,10 +306,8 @@ def test_a_reply_has_log_probabilities_by_its_characters(row: str) -> None:
     model = ready(row)
     plain = model.answer_batch(ASKED, VARIANT)
     assert all(item.record.token_logprobs is None for item in plain)
-    for actual in (
-        model.answer_batch(ASKED, VARIANT, logprobs=True),
-        model.answer_variants(ASKED, VARIANT, logprobs=True),
-    ):
+    alone = [model.answer_batch([each], VARIANT, logprobs=True)[0] for each in ASKED]
+    for actual in (alone, model.answer_batch(ASKED, VARIANT, logprobs=True)):
         for item, other in zip(plain, actual, strict=True):
             tokens = other.record.token_logprobs
             without = replace(other.record, token_logprobs=None)
@@ -330,20 +382,17 @@ def test_a_broken_image_fails_alone(tmp_path: Path) -> None:
     asked = [*messages_of_one_image()[:2], (image(str(broken)), text("Find it."))]
     answers = model.answer_batch(asked, VARIANT)
     assert answers[:2] == one_at_a_time(model, asked[:2])
-    for answer in (answers[2], *model.answer_variants(asked[2:] * 2, VARIANT)):
+    for answer in (answers[2], *model.answer_batch(asked[2:] * 2, VARIANT)):
         assert answer.error is not None
 
 
 def test_a_run_that_is_cancelled_ends_between_two_tokens() -> None:
     model = runner("Qwen3-VL")
-    for answer, messages in (
-        (model.answer_batch, messages_of_one_image()),
-        (model.answer_variants, messages_of_several_images()),
-    ):
+    for messages in (messages_of_one_image(), messages_of_several_images()):
         told = Mock(side_effect=[False, False, True])
         model.cancelled_by(told)
         with pytest.raises(CancelledError):
-            answer(messages, VARIANT)
+            model.answer_batch(messages, VARIANT)
         assert told.call_count == 3
     model.cancelled_by(lambda: False)
     assert one_at_a_time(model, messages_of_one_image()) == one_at_a_time(

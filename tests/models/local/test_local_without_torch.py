@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
@@ -12,6 +14,7 @@ from PIL import Image
 from vlmeval_findit.benchmarks.findit import parse, reply_format
 from vlmeval_findit.models import (
     MODELS,
+    Asked,
     BatchLimit,
     Bounds,
     ImageSet,
@@ -22,6 +25,7 @@ from vlmeval_findit.models import (
     expected_length,
     find_model,
     in_batches,
+    in_order,
     is_out_of_memory,
     local_names,
     plan_generation,
@@ -101,9 +105,45 @@ def test_batches_hold_similar_lengths_and_are_halved_until_they_fit(
             raise RuntimeError("CUDA out of memory. Tried to allocate 2 GiB")
         return [2 * item for item in batch]
 
-    actual = in_batches(items, float, BatchLimit(most), doubled, lambda item, why: -item)
+    actual = in_batches(items, alone, BatchLimit(most), doubled, lambda item, why: -item)
     assert actual == [2 * item if item <= memory else -item for item in items]
     assert asked == batches
+
+
+def alone(item: int) -> Asked:
+    """Return what is known of a number, which shows an image of its own."""
+    return Asked(item, object())
+
+
+@pytest.mark.parametrize(
+    ("images", "sharing", "padded", "together"),
+    [
+        ("abcdefghijkl", 1, math.inf, 8),
+        ("aaaaaaaaaaaa", 1, math.inf, 8),
+        ("abcdefghijkl", 4, math.inf, 8),
+        ("a" * 40, 4, math.inf, 32),
+        ("aabbccddeeffgghhii", 4, math.inf, 16),
+        ("aaaabbbb", 4, 20, 8),  # of ten tokens each: room for two images
+        ("aaaabbbb", 4, 19, 4),
+        ("aabb", 1, 29, 2),
+        ("ab", 1, 1, 1),
+    ],
+)
+def test_queries_over_one_image_share_its_pixels(
+    images: str, sharing: int, padded: float, together: int
+) -> None:
+    limit = BatchLimit(8, padded, sharing)
+    assert limit.fitting(images, 10) == together
+    limit.did_not_fit(together, 10)
+    assert 1 <= limit.fitting(images, 10) <= max(1, together // 2)
+
+
+def test_those_over_one_image_stay_together_by_size() -> None:
+    queries = [Asked(at % 7, "abcabdacd"[at]) for at in range(9)]
+    shown = [queries[at].images for at in in_order(queries)]
+    longest = [max(q.length for q in queries if q.images == name) for name in dict.fromkeys(shown)]
+    assert longest == sorted(longest, reverse=True)
+    assert len([*groupby(shown)]) == 4
 
 
 def test_other_errors_are_not_swallowed() -> None:
@@ -111,7 +151,7 @@ def test_other_errors_are_not_swallowed() -> None:
         raise RuntimeError("shapes do not match")
 
     with pytest.raises(RuntimeError, match="shapes"):
-        in_batches([1], float, BatchLimit(2), broken, lambda item, why: 0)
+        in_batches([1], alone, BatchLimit(2), broken, lambda item, why: 0)
 
 
 @pytest.mark.parametrize(
@@ -176,4 +216,10 @@ def test_no_more_is_decoded_at_once_than_stated(
     row = MODELS["Qwen3-VL"]
     here = Mock(device="cpu")
     runner = LocalRunner(Mock(record={}), row, RunSettings(batch_size=stated), "mine", here)
-    assert (runner._limit.most, runner._variants_limit.most) == (queries, formats)
+    different = [(text(f"Find {at}"),) for at in range(40)]
+    shown = image("one.png")
+    asked = parse("FindIt_Pascal_xyxy_json"), parse("FindIt_Pascal_xywh_text")
+    variants = [asked[at % 2] for at in range(40)]
+    assert max(map(len, runner.batches(different, variants))) == queries
+    about_one = [(shown, *words) for words in different]
+    assert max(map(len, runner.batches(about_one, variants))) == formats

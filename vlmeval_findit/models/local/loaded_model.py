@@ -56,20 +56,11 @@ class LoadedModel(ABC):
 
     @abstractmethod
     def generate(self, batch: Sequence[Encoded], decoding: Decoding) -> list[Generated]:
-        """Answer a batch; CancelledError if the run was cancelled before all replies ended."""
+        """Answer a batch; CancelledError if the run was cancelled before all replies ended.
 
-    @abstractmethod
-    def prefill(self, variants: Sequence[Encoded]) -> Any:
-        """Read the images and first tokens that all variants begin with; None if there are none.
-
-        At least one token of each variant is left.
+        What queries over the same images begin with is read once, if the model can go on from it
+        with all of them together.
         """
-
-    @abstractmethod
-    def continue_variants(
-        self, prefix: Any, variants: Sequence[Encoded], decoding: Decoding
-    ) -> list[Generated]:
-        """Answer variants; the prefix is not changed."""
 
     @property
     @abstractmethod
@@ -159,6 +150,29 @@ class LoadedModel(ABC):
             f"logits are not numbers in {dtype}, although all weights are: the checkpoint is "
             "broken, or its config.json is another's. Run an earlier checkpoint"
         )
+
+
+class Beginning(NamedTuple):
+    """The tokens with which queries begin that have their images' features in common."""
+
+    places: tuple[int, ...]  # of the queries in their batch
+    length: int  # in tokens; at least one token of each query is left
+
+
+def beginnings(batch: Sequence[Encoded]) -> list[Beginning]:
+    """Return what queries begin with, if it saves anything to read it once; else nothing."""
+    alike: dict[int, list[int]] = {}
+    for at, query in enumerate(batch):
+        alike.setdefault(id(query.features), []).append(at)
+    if len(alike) == len(batch):
+        return []
+    found = []
+    for places in alike.values():
+        length = common_length([batch[at] for at in places])
+        if not length:
+            return []
+        found.append(Beginning(tuple(places), length))
+    return found
 
 
 def common_length(variants: Sequence[Encoded]) -> int:

@@ -26,15 +26,19 @@ class LocalClient(TimedClient):
     def cancelled_by(self, told: Callable[[], bool]) -> None:
         self.runner.cancelled_by(told)
 
-    def answers_together(self, *, shares_images: bool) -> bool:
+    def answers_together(self) -> bool:
         return True
 
+    def parts(self, window: Batch) -> list[list[int]]:
+        return self.runner.batches(window.messages, window.variants)
+
     def replies(self, batch: Batch) -> list[CallResult]:
-        runner = self.runner
-        answer = runner.answer_variants if batch.shares_images else runner.answer_batch
-        # Variants of one image have its processing in common.
-        variant = batch.variants[0]
-        answered = answer(batch.messages, variant, logprobs=batch.logprobs, seeds=batch.seeds)
+        answered = self.runner.answer_batch(
+            batch.messages,
+            batch.variants[0],  # Those of a part are run alike
+            logprobs=batch.logprobs,
+            seeds=batch.seeds,
+        )
         return [*map(refused_if_it_quotes, answered)]
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -32,11 +31,14 @@ from ..weight_files import refuse_unloadable
 from .encoding import Encoded, MessageEncoder
 from .loaded_model import Decoding, Flaw, Generated, LoadedModel
 from .machine import (
-    BatchLimit,
+    Asked,
     DeviceChoice,
     choose_placement,
     in_batches,
+    in_order,
     is_out_of_memory,
+    limit_on,
+    next_batch,
     this_machine,
 )
 from .model_images import ImageSet, expected_length
@@ -62,14 +64,7 @@ class LocalRunner:
         self._loaded = loaded
         self._row = row
         self._settings = settings
-        # On a CPU more than eight gain nothing (prefill is bound by arithmetic), and running out of
-        # memory may kill the process; a GPU reports it.
-        is_cpu = placement.device == "cpu"
-        most = settings.batch_size or (8 if is_cpu else 32)
-        tokens = 16_384 if is_cpu else math.inf
-        self._limit = BatchLimit(most, tokens)
-        # Variants share pixels, so more of them fit; a number that the user stated is that of both.
-        self._variants_limit = BatchLimit(settings.batch_size or 4 * most, 4 * tokens)
+        self._limit = limit_on(placement.device, settings.batch_size)
         self._placement = placement
         self._is_cancelled: Callable[[], bool] = lambda: False
         self._who = {"row": row.name, "identifier": checkpoint, **loaded.record}
@@ -97,75 +92,58 @@ class LocalRunner:
         generation = plan_generation(self._row, variant, self._settings, logprobs=logprobs)
         return in_batches(
             list(zip(messages, seeds or (None,) * len(messages), strict=True)),
-            length=lambda asked: expected_length(asked[0], generation.bounds),
+            asked=lambda query: _asked(query[0], generation),
             limit=self._limit,
             answer=lambda batch: self._answer(batch, generation),
-            give_up=lambda asked, why: failed_answer(why, generation),
-        )
-
-    def answer_variants(
-        self,
-        messages: Sequence[Message],
-        variant: DatasetVariant,
-        *,
-        logprobs: bool = False,
-        seeds: Sequence[int] = (),
-    ) -> list[CallResult]:
-        """Answer messages that share their images with one prefill, or as :meth:`answer_batch`."""
-        generation = plan_generation(self._row, variant, self._settings, logprobs=logprobs)
-        encoded = self._encode_variants(messages, seeds, generation)
-        prefix = None
-        try:
-            prefix = self._loaded.prefill(encoded) if len(encoded) > 1 else None
-        except Exception as error:
-            if not is_out_of_memory(error):
-                raise
-        if prefix is None:
-            return self.answer_batch(messages, variant, logprobs=logprobs, seeds=seeds)
-        decoding = self._decoding(generation)
-
-        def go_on(batch: Sequence[Encoded]) -> list[CallResult]:
-            new = self._loaded.continue_variants(prefix, batch, decoding)
-            return self._replies(batch, new, generation)
-
-        return in_batches(
-            encoded,
-            length=lambda query: len(query.ids),
-            limit=self._variants_limit,
-            answer=go_on,
             give_up=lambda query, why: failed_answer(why, generation),
         )
 
-    def _encode_variants(
-        self, messages: Sequence[Message], seeds: Sequence[int], generation: GenerationPlan
-    ) -> list[Encoded]:
-        """Encode messages with one reading of their images; empty if that is not possible."""
-        shown = {tuple(p for p in each if p.kind is PartKind.IMAGE) for each in messages}
-        if len(shown) != 1:
-            return []
-        encoder = self._loaded.encoder
+    def batches(
+        self, messages: Sequence[Message], variants: Sequence[DatasetVariant]
+    ) -> list[list[int]]:
+        """Return the places of the messages of each batch in which they would be answered.
+
+        Messages of several variants are answered together where these are run alike.
+        """
+        planned = {variant: self._planned(variant) for variant in dict.fromkeys(variants)}
+        alike: list[tuple[GenerationPlan, list[int]]] = []
+        batches: list[list[int]] = []
+        for at, variant in enumerate(variants):
+            generation = planned[variant]
+            if generation is None:
+                batches.append([at])
+                continue
+            places = next((places for plan, places in alike if plan == generation), None)
+            if places is None:
+                alike.append((generation, [at]))
+            else:
+                places.append(at)
+        for generation, places in alike:
+            queries = [_asked(messages[at], generation) for at in places]
+            waiting = in_order(queries)
+            while waiting:
+                batch = next_batch(waiting, queries, self._limit)
+                batches.append([places[at] for at in batch])
+                waiting = waiting[len(batch) :]
+        return batches
+
+    def _planned(self, variant: DatasetVariant) -> GenerationPlan | None:
+        """Return how a variant is run; None if it cannot be, which its answers will say."""
         try:
-            first = encoder.encode(messages[0], ImageSet(generation.bounds))
-        except OSError:
-            return []
-        encoded = []
-        for message, seed in zip(messages, seeds or (None,) * len(messages), strict=True):
-            query = encoder.encode_like(first, message)
-            if query is None:
-                return []
-            self._loaded.refuse_unknown_tokens(query)
-            encoded.append(replace(query, seed=seed))
-        return encoded
+            return plan_generation(self._row, variant, self._settings)
+        except ValueError:
+            return None
 
     def _answer(
         self, batch: Sequence[tuple[Message, int | None]], generation: GenerationPlan
     ) -> list[CallResult]:
         images = ImageSet(generation.bounds)
+        first: dict[object, Encoded] = {}
         encoded: dict[int, Encoded] = {}
         answers: dict[int, CallResult] = {}
         for at, (message, seed) in enumerate(batch):
             try:
-                query = self._loaded.encoder.encode(message, images)
+                query = self._encode(message, images, first)
             except OSError as error:
                 answers[at] = failed_answer(error_line(error), generation)
                 continue
@@ -176,6 +154,18 @@ class LocalRunner:
             new = self._loaded.generate(asked, self._decoding(generation))
             answers |= zip(encoded, self._replies(asked, new, generation), strict=True)
         return [answers[at] for at in range(len(batch))]
+
+    def _encode(self, message: Message, images: ImageSet, first: dict[object, Encoded]) -> Encoded:
+        """Encode a message; those over the same images have the features of the first in common."""
+        shown = _images_of(message)
+        if shown in first:
+            query = self._loaded.encoder.encode_like(first[shown], message)
+            if query is not None:
+                return query
+        query = self._loaded.encoder.encode(message, images)
+        if shown:
+            first.setdefault(shown, query)
+        return query
 
     @cached_property
     def _whys(self) -> dict[Flaw, str]:
@@ -217,6 +207,16 @@ class LocalRunner:
             )
             replies.append(without_thought(generation, query.text, text, record, its_tokens))
         return replies
+
+
+def _asked(message: Message, generation: GenerationPlan) -> Asked:
+    """Return what is known of a message before its images are read."""
+    images = _images_of(message) or object()
+    return Asked(expected_length(message, generation.bounds), images)
+
+
+def _images_of(message: Message) -> tuple[str, ...]:
+    return tuple(part.value for part in message if part.kind is PartKind.IMAGE)
 
 
 def without_thought(

@@ -1,7 +1,9 @@
 """What fits this machine: device, dtype and attention, and batches as large as memory allows.
 
-Queries of similar length share a batch. A batch that runs out of memory is halved and tried again;
-a query fails only if it does not fit alone. torch is imported only to ask for devices.
+How many queries are answered at once is one number, which the user states or this module decides.
+Queries of similar length share a batch, those over one image go next to each other. A batch that
+runs out of memory is halved and tried again; a query fails only if it does not fit alone. torch is
+imported only to ask for devices.
 """
 
 from __future__ import annotations
@@ -11,7 +13,7 @@ import importlib.util
 import logging
 import math
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, TypeVar
 
@@ -90,26 +92,98 @@ def choose_placement(
     return DeviceChoice(device, dtype, attention, device == "cuda" and machine.cuda_devices > 1)
 
 
+# On a CPU more than eight gain nothing (prefill is bound by arithmetic).
+_MOST_ON_A_CPU = 8
+_MOST = 32
+
+WINDOW = 4
+"""Batches of which a model is handed the queries at a time, to sort them by length and size."""
+
+
+def window_of(batch_size: int | None) -> int:
+    """Return how many queries a model is handed at a time; ``batch_size``: as its user says."""
+    return WINDOW * (batch_size or _MOST)
+
+
 @dataclass(slots=True)
 class BatchLimit:
-    """Limits a batch to ``most`` items and to the memory that sufficed so far.
+    """Limits a batch to ``most`` queries and to the memory that sufficed so far.
 
-    Memory follows the padded size (items x longest), so a large query does not shrink later batches
-    of small ones.
+    Memory follows the padded size (queries x longest), so a large query does not shrink later
+    batches of small ones. Queries over one image share its pixels: so many of them (``sharing``)
+    count as one, until memory runs out.
     """
 
     most: int
     padded: float = math.inf  # tokens
+    sharing: int = 1
 
-    def fitting(self, longest: float) -> int:
-        """Return how many items of at most this length go together; at least one."""
-        if not math.isfinite(self.padded) or longest <= 0:
-            return self.most
-        return max(1, min(self.most, int(self.padded // longest)))
+    def fitting(self, images: Sequence[object], longest: float) -> int:
+        """Return how many of the next queries go together; at least one.
+
+        Args:
+            images: of each query.
+            longest: the length of the longest.
+        """
+        shown = set()
+        for count, image in enumerate(images, start=1):
+            shown.add(image)
+            size = max(len(shown), count / self.sharing)
+            if size > self.most or size * longest > self.padded:
+                return max(1, count - 1)
+        return len(images)
 
     def did_not_fit(self, items: int, longest: float) -> None:
+        self.sharing = 1
         self.padded = min(self.padded, items // 2 * longest)
         log.warning("FindIt: out of memory with %d at once, going on with %d", items, items // 2)
+
+
+def limit_on(device: str, batch_size: int | None) -> BatchLimit:
+    """Return the limit of batches on a device; ``batch_size``: as the user says."""
+    if batch_size is not None:
+        return BatchLimit(batch_size, _padded_on(device))
+    most = _MOST_ON_A_CPU if device == "cpu" else _MOST
+    return BatchLimit(most, _padded_on(device), sharing=4)
+
+
+def _padded_on(device: str) -> float:
+    # Running out of memory may kill the process on a CPU; a GPU reports it.
+    return 16_384 if device == "cpu" else math.inf
+
+
+class Asked(NamedTuple):
+    """What is known of a query before it is read."""
+
+    length: float  # expected, in tokens
+    images: object  # equal for queries over the same images
+
+
+def in_order(queries: Sequence[Asked]) -> list[int]:
+    """Return the places of queries, the longest first; those over the same images stay together.
+
+    The longest come first so that a batch that is too large is noticed at the start.
+    """
+    longest: dict[object, float] = {}
+    first: dict[object, int] = {}
+    for at, query in enumerate(queries):
+        longest[query.images] = max(query.length, longest.get(query.images, 0))
+        first.setdefault(query.images, at)
+    places = range(len(queries))
+    return sorted(places, key=lambda at: _rank(queries[at], longest, first))
+
+
+def _rank(
+    query: Asked, longest: Mapping[object, float], first: Mapping[object, int]
+) -> tuple[float, int, float]:
+    return -longest[query.images], first[query.images], -query.length
+
+
+def next_batch(waiting: Sequence[int], queries: Sequence[Asked], limit: BatchLimit) -> list[int]:
+    """Return the places of the queries that go together next, of those that wait in order."""
+    ahead = [queries[at].images for at in waiting]
+    count = limit.fitting(ahead, queries[waiting[0]].length)
+    return list(waiting[:count])
 
 
 def is_out_of_memory(error: BaseException) -> bool:
@@ -124,7 +198,7 @@ def is_out_of_memory(error: BaseException) -> bool:
 
 def in_batches(
     items: Sequence[Item],
-    length: Callable[[Item], float],
+    asked: Callable[[Item], Asked],
     limit: BatchLimit,
     answer: Callable[[Sequence[Item]], Sequence[Result]],
     give_up: Callable[[Item, str], Result],
@@ -132,17 +206,16 @@ def in_batches(
     """Return the results of all items, in order, computed in batches of similar length.
 
     Args:
-        length: an item's expected length in tokens.
+        asked: what is known of an item.
         limit: shrinks when memory runs out; belongs to the caller.
         answer: results of a batch, one per item.
         give_up: the result of an item that does not fit alone.
     """
     results: dict[int, Result] = {}
-    lengths = [length(item) for item in items]
-    # Longest first: a batch that is too large is noticed at the start.
-    waiting = sorted(range(len(items)), key=lambda i: -lengths[i])
+    queries = [asked(item) for item in items]
+    waiting = in_order(queries)
     while waiting:
-        batch = waiting[: limit.fitting(lengths[waiting[0]])]
+        batch = next_batch(waiting, queries, limit)
         answers: Sequence[Result] = ()
         why = ""
         try:
@@ -155,7 +228,7 @@ def in_batches(
         if why:
             free_memory()
             if len(batch) > 1:
-                limit.did_not_fit(len(batch), lengths[batch[0]])
+                limit.did_not_fit(len(batch), queries[batch[0]].length)
                 continue
             answers = [give_up(items[batch[0]], why)]
         results.update(zip(batch, answers, strict=True))

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
 from typing import Any, NamedTuple
 
 import torch
@@ -18,7 +18,7 @@ from ..revision import refuse_unreachable, revision_of
 from ..weight_files import shapes_in
 from .encoding import Encoded, MessageEncoder
 from .grammar import ReplyGrammar
-from .loaded_model import Decoding, Generated, LoadedModel, common_length, ended
+from .loaded_model import Beginning, Decoding, Generated, LoadedModel, beginnings, ended
 from .logits import LogprobRecorder, NumberCheck, SchemaMask, SeededSampler
 from .machine import DeviceChoice
 
@@ -55,13 +55,14 @@ class Loaded(LoadedModel):
     def generate(self, batch: Sequence[Encoded], decoding: Decoding) -> list[Generated]:
         return generate(self, batch, decoding)
 
-    def prefill(self, variants: Sequence[Encoded]) -> Any:
-        return prefill(self, variants)
+    @cached_property
+    def takes_padding(self) -> bool:
+        """Whether its cache does: a sliding window would count padding, a recurrence absorb it."""
+        from transformers import DynamicCache
+        from transformers.cache_utils import DynamicLayer
 
-    def continue_variants(
-        self, prefix: Any, variants: Sequence[Encoded], decoding: Decoding
-    ) -> list[Generated]:
-        return continue_variants(self, prefix, variants, decoding)
+        cache = DynamicCache(config=self.model.config.get_text_config(decoder=True))
+        return all(type(layer) is DynamicLayer for layer in cache.layers)
 
     def inputs(self, batch: Sequence[Encoded]) -> dict[str, Any]:
         return collate(batch, self.encoder, self.model.device)
@@ -210,7 +211,9 @@ def checkpoint_revision(
 
 def generate(loaded: Loaded, batch: Sequence[Encoded], decoding: Decoding) -> list[Generated]:
     """Answer a batch."""
-    return continue_rows(loaded, loaded.inputs(batch), decoding, [query.seed for query in batch])
+    shared = beginnings(batch) if loaded.takes_padding else []
+    inputs = _from_prefixes(loaded, batch, shared) if shared else loaded.inputs(batch)
+    return continue_rows(loaded, inputs, decoding, [query.seed for query in batch])
 
 
 def continue_rows(
@@ -262,76 +265,99 @@ def continue_rows(
     return replies
 
 
-class Prefix(NamedTuple):
-    """A prefilled beginning.
+class Prefixes(NamedTuple):
+    """Beginnings of one length that were read.
 
     ``rope_deltas`` is the state of multimodal rotary positions in the model itself (None: none);
     without it, a continuation would silently have wrong positions.
     """
 
-    ids: tuple[int, ...]
-    cache: Any
+    beginnings: Sequence[Beginning]
+    layers: Sequence[tuple[Any, Any]]  # keys and values, (beginnings, heads, tokens, numbers)
     rope_deltas: Any
 
 
-def prefill(loaded: Loaded, variants: Sequence[Encoded]) -> Prefix | None:
-    """Encode images and first tokens that all variants begin with; None if images come later.
+def _from_prefixes(
+    loaded: Loaded, batch: Sequence[Encoded], shared: Sequence[Beginning]
+) -> dict[str, Any]:
+    """Read what queries begin with, once each, and return the inputs that go on from there."""
+    by_length: dict[int, list[Beginning]] = {}
+    for beginning in shared:
+        by_length.setdefault(beginning.length, []).append(beginning)
+    # Those of one length go through the model together, without padding.
+    read = [_prefill(loaded, batch, alike) for alike in by_length.values()]
+    order = [at for prefixes in read for each in prefixes.beginnings for at in each.places]
+    rows = torch.tensor(order, device=loaded.model.device).argsort()
+    cache = _joined_cache(loaded, read, rows)
+    deltas = [_repeated(each.rope_deltas, each) for each in read if each.rope_deltas is not None]
+    if deltas:
+        loaded.model.model.rope_deltas = torch.cat(deltas)[rows]
+    return _after(loaded, batch, shared, cache)
 
-    The variants continue as one batch with a repeated cache or, if the cache does not allow padding
-    (sliding windows, linear attention), one by one from copies.
-    """
-    first = variants[0]
-    length = common_length(variants)
-    if not length:
-        return None
-    tokens = {"input_ids", "attention_mask", "mm_token_type_ids"}
-    inputs = loaded.inputs([first])
-    cut = {k: v[:, :length] if k in tokens else v for k, v in inputs.items()}
+
+def _prefill(loaded: Loaded, batch: Sequence[Encoded], alike: Sequence[Beginning]) -> Prefixes:
+    length = alike[0].length
+    first = [batch[each.places[0]] for each in alike]
+    cut = [replace(query, ids=query.ids[:length], types=query.types[:length]) for query in first]
     inner: Any = getattr(loaded.model, "model", None)
     if hasattr(inner, "rope_deltas"):
         inner.rope_deltas = None
     with torch.inference_mode():
-        state = loaded.model(**cut, use_cache=True, logits_to_keep=1).cache
-    return Prefix(first.ids[:length], state, copy.deepcopy(getattr(inner, "rope_deltas", None)))
+        cache = loaded.model(**loaded.inputs(cut), use_cache=True, logits_to_keep=1).cache
+    layers = [(layer.keys, layer.values) for layer in cache.layers]
+    return Prefixes(alike, layers, copy.deepcopy(getattr(inner, "rope_deltas", None)))
 
 
-def continue_variants(
-    loaded: Loaded, prefix: Prefix, variants: Sequence[Encoded], decoding: Decoding
-) -> list[Generated]:
-    """Answer variants; the prefix is not changed."""
-    from transformers.cache_utils import DynamicLayer
-
-    # A sliding window would count the padding, a recurrent state absorb it.
-    if all(type(layer) is DynamicLayer for layer in prefix.cache.layers):
-        return _as_one_batch(loaded, prefix, variants, decoding)
-    return [_as_one_batch(loaded, prefix, [query], decoding)[0] for query in variants]
+def _repeated(values: Any, prefixes: Prefixes) -> Any:
+    """Repeat what is known of each beginning for each query that has it."""
+    counts = [len(each.places) for each in prefixes.beginnings]
+    return values.repeat_interleave(torch.tensor(counts, device=values.device), dim=0)
 
 
-def _as_one_batch(
-    loaded: Loaded, prefix: Prefix, variants: Sequence[Encoded], decoding: Decoding
-) -> list[Generated]:
+def _joined_cache(loaded: Loaded, read: Sequence[Prefixes], rows: Any) -> Any:
+    """Return the cache of all queries, padded on the left; ``rows`` puts them into order."""
+    from transformers import DynamicCache
+
+    longest = max(prefixes.beginnings[0].length for prefixes in read)
+    cache = DynamicCache(config=loaded.model.config.get_text_config(decoder=True))
     with torch.inference_mode():
-        state = copy.deepcopy(prefix.cache)
-        if len(variants) > 1:
-            state.batch_repeat_interleave(len(variants))
-        if prefix.rope_deltas is not None:
-            loaded.model.model.rope_deltas = prefix.rope_deltas.expand(len(variants), -1).clone()
-    length = len(prefix.ids)
+        for number in range(len(read[0].layers)):
+            both = []
+            for part in range(2):
+                padded = [_padded_left(each, each.layers[number][part], longest) for each in read]
+                both.append(torch.cat(padded)[rows.to(padded[0].device)])
+            cache.update(*both, number)
+    return cache
+
+
+def _padded_left(prefixes: Prefixes, values: Any, longest: int) -> Any:
+    gap = longest - values.shape[2]
+    return torch.nn.functional.pad(_repeated(values, prefixes), (0, 0, gap, 0))
+
+
+def _after(
+    loaded: Loaded, batch: Sequence[Encoded], shared: Sequence[Beginning], cache: Any
+) -> dict[str, Any]:
+    """Return the inputs after prefixes: padding on the left, prefix, padding, the rest."""
+    lengths = {at: each.length for each in shared for at in each.places}
+    longest = max(lengths.values())
+    most = max(len(query.ids) - lengths[at] for at, query in enumerate(batch))
     pad = loaded.encoder.pad_id
-    longest = max(len(query.ids) for query in variants)
     rows = []
     seen = []
-    for query in variants:
-        gap = longest - len(query.ids)
-        rows.append([*prefix.ids, *[pad] * gap, *query.ids[length:]])
-        seen.append([1] * length + [0] * gap + [1] * (len(query.ids) - length))
+    for at, query in enumerate(batch):
+        length = lengths[at]
+        left = longest - length
+        rest = query.ids[length:]
+        gap = most - len(rest)
+        rows.append([*[pad] * left, *query.ids[:length], *[pad] * gap, *rest])
+        seen.append([0] * left + [1] * length + [0] * gap + [1] * len(rest))
     device = loaded.model.device
-    inputs = {
+    return {
         "input_ids": torch.tensor(rows, device=device),
         "attention_mask": torch.tensor(seen, device=device),
-        "cache": state,
+        "cache": cache,
     }
-    return continue_rows(loaded, inputs, decoding, [query.seed for query in variants])
 
 
 def collate(batch: Sequence[Encoded], encoder: MessageEncoder, device: Any) -> dict[str, Any]:

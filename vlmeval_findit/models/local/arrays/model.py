@@ -21,7 +21,7 @@ from ...revision import known_revision
 from ...safetensors_header import read_header
 from ..encoding import Encoded, MessageEncoder
 from ..grammar import ReplyGrammar, consume
-from ..loaded_model import Decoding, Flaw, Generated, LoadedModel, common_length, ended
+from ..loaded_model import Decoding, Flaw, Generated, LoadedModel, beginnings, ended
 from ..which_engine import WEIGHTS
 from .network import Array, Cache, Network, rows_of, weight_shapes
 
@@ -35,13 +35,6 @@ class _Begun(NamedTuple):
     logits: Array
     cache: Cache
     place: int
-
-
-class Prefix(NamedTuple):
-    """What variants begin with, in tokens, and what was read of it."""
-
-    length: int
-    begun: _Begun
 
 
 @dataclass
@@ -96,23 +89,23 @@ class ArrayModel(LoadedModel):
 
     def generate(self, batch: Sequence[Encoded], decoding: Decoding) -> list[Generated]:
         with self._one_thread():
-            begun = [self._begin(query, 0, len(query.ids)) for query in batch]
+            shared = beginnings(batch)
+            if not shared:
+                begun = [self._begin(query, 0, len(query.ids)) for query in batch]
+                return self._go_on(batch, begun, None, decoding)
+            read = [self._begin(batch[each.places[0]], 0, each.length) for each in shared]
+            begun_at = {}
+            for each, first in zip(shared, read, strict=True):
+                for at in each.places:
+                    query = batch[at]
+                    begun_at[at] = self._begin(query, each.length, len(query.ids), first)
+            begun = [begun_at[at] for at in range(len(batch))]
+            if len(read) == 1:
+                return self._go_on(batch, begun, read[0].cache, decoding)
+            for each, first in zip(shared, read, strict=True):
+                for at in each.places:
+                    begun[at] = begun[at]._replace(cache=first.cache.with_more(begun[at].cache))
             return self._go_on(batch, begun, None, decoding)
-
-    def prefill(self, variants: Sequence[Encoded]) -> Prefix | None:
-        length = common_length(variants)
-        if not length:
-            return None
-        with self._one_thread():
-            return Prefix(length, self._begin(variants[0], 0, length))
-
-    def continue_variants(
-        self, prefix: Prefix, variants: Sequence[Encoded], decoding: Decoding
-    ) -> list[Generated]:
-        length, first = prefix
-        with self._one_thread():
-            begun = [self._begin(query, length, len(query.ids), first) for query in variants]
-            return self._go_on(variants, begun, first.cache, decoding)
 
     def _one_thread(self) -> Any:
         # Matrices this small are slower on several threads, and far slower on a busy machine.

@@ -25,6 +25,12 @@ class Cache(NamedTuple):
     keys: Array
     values: Array
 
+    def with_more(self, more: Cache) -> Cache:
+        """Return the cache of these tokens and of those after them."""
+        keys = np.concatenate([self.keys, more.keys], axis=2)
+        values = np.concatenate([self.values, more.values], axis=2)
+        return Cache(keys, values)
+
 
 class Rows(NamedTuple):
     """Keys and values of rows, of shape (layers, rows, heads, room, numbers), and their lengths."""
