@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from boards import JSON, LABELS_JSON, TEXT
-from scored_runs import World, speaking
+from scored_runs import World, query, speaking
 
 from vlmeval_findit.cli import main
 from vlmeval_findit.leaderboard import (
@@ -125,6 +125,47 @@ def test_tables_compile_within_the_page(
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout[-2000:]
     assert "Overfull" not in done.stdout
+
+
+MANY = (*(f"Model-{at}" for at in range(8)), "a-checkpoint-of-a-training-step-1000")
+
+
+@pytest.fixture
+def many(world: World) -> Board:
+    """Nine models on three tables in two formats."""
+    for table in ("RefCOCO", "SVG"):
+        world.table(table, [query(at, picture=f"{at}.jpg") for at in range(12)])
+    for model in MANY:
+        for table in ("Pascal", "RefCOCO", "SVG"):
+            for format_ in ("xyxy_json", "xyxy_text"):
+                name = f"FindIt_{table}_{format_}"
+                world.predict(model, name, speaking(name, 0.7))
+    return board_of(world)
+
+
+def test_wide_tables_for_papers_are_split_by_columns(many: Board) -> None:
+    """Nothing is lost: every model and dataset has its value once, beside its value elsewhere."""
+    tables = tables_of(as_latex(many))
+    by_dataset = [table for table in tables if "by dataset" in table]
+    assert len(by_dataset) > 1
+    assert ["continued" in table for table in by_dataset] == [False, *[True] * len(by_dataset[1:])]
+    heads = []
+    for table in by_dataset:
+        lines = [line for line in table.splitlines() if " & " in line]
+        assert max(map(len, lines[1:])) < 110
+        head, *rows = lines
+        heads += head.removesuffix(r" \\").split(" & ")[1:]
+        assert {row.split(" & ")[0] for row in rows if row[0].isalpha()} == {*MANY}
+    assert [name for name in heads if name in ("Pascal", "RefCOCO", "SVG")] == [
+        dataset.name for dataset in many.datasets
+    ]
+    assert sum("elsewhere" in name for name in heads) == 3
+
+
+def test_few_models_are_the_columns_of_a_paper(runs: list[Run]) -> None:
+    latex = as_latex(make_board(runs))
+    assert "dataset & Best" in latex
+    assert "continued" not in latex
 
 
 def board_of(world: World) -> Board:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -94,3 +95,60 @@ def test_the_axis_of_scores_says_what_it_is_of(browser: Any, page: Path) -> None
         assert all(start <= row["low"] <= row["high"] <= end for row in spec["data"]["values"])
         assert titles
         assert set(titles) == {f"F1@0.5 (%), from {start}" if start else "F1@0.5 (%)"}
+
+
+# Selects in which the chosen words lack room, though the page has it.
+_CUT_CHOICES = """
+const found = [];
+const pen = document.createElement('canvas').getContext('2d');
+for (const select of document.querySelectorAll('.choices select')) {
+  const place = select.getBoundingClientRect();
+  if (!place.width || !select.selectedOptions.length) continue;
+  pen.font = getComputedStyle(select).font;
+  const text = select.selectedOptions[0].textContent;
+  const room = select.closest('form').getBoundingClientRect().width;
+  const wanted = Math.min(room, pen.measureText(text).width + 34);
+  if (place.width < wanted - 1) found.push([select.id || select.name, text, place.width, wanted]);
+}
+return found;
+"""
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+def test_no_choice_is_cut(browser: Any, page: Path, width: int) -> None:
+    """The names of sets with their formats are long, and those of models."""
+    with chrome.emulated(browser, width), chrome.opened_page(browser, page):
+        browser.execute_script(
+            "for (const detail of document.querySelectorAll('details')) {"
+            "  detail.open = true; detail.classList.remove('off'); }"
+            "for (const select of document.querySelectorAll('.choices select')) {"
+            "  const options = [...select.options];"
+            "  options.sort((a, b) => b.textContent.length - a.textContent.length);"
+            "  select.value = options[0].value; }"
+        )
+        assert browser.execute_script(_CUT_CHOICES) == []
+
+
+def test_titles_beside_low_maps_are_not_turned(browser: Any, page: Path) -> None:
+    """Turned, the word is longer than two rows, and meets that of the next map."""
+    with chrome.emulated(browser, 390), chrome.opened_page(browser, page):
+        chrome.drawn(browser, "#formats")
+        script = (
+            "return [...document.querySelectorAll('#formats .drawing > div .role-axis-title text')]"
+            ".filter(each => each.textContent === 'representation')"
+            ".map(each => each.getBoundingClientRect()).map(box => [box.top, box.bottom])"
+        )
+        titles = sorted(browser.execute_script(script))
+        assert titles
+        for (_, bottom), (top, _) in pairwise(titles):
+            assert bottom < top
+
+
+def test_rows_of_doubtful_labels_are_low_on_a_phone(browser: Any, page: Path) -> None:
+    """Names of models do not become a column of syllables."""
+    with chrome.emulated(browser, 390), chrome.opened_page(browser, page):
+        heights = browser.execute_script(
+            "return [...document.querySelectorAll('#labels .names')].map(each => each.offsetWidth)"
+        )
+        assert heights
+        assert min(heights) > 200

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -123,21 +124,21 @@ def test_a_chosen_cost_changes_front_and_list(opened: Any) -> None:
     front = f"{FIGURE} .front"
     lacking = f"{FIGURE} .lacking"
     (by_seconds,) = chrome.texts(opened, front)
-    assert by_seconds.startswith("Some-Vision-Model-0 · ")
-    assert by_seconds.endswith("Some-Vision-Model-15 · xyxy_json (100.0 %, 0.95)")
+    assert by_seconds.startswith("Some-Vision-Model-0 (")
+    assert by_seconds.endswith("Some-Vision-Model-15 (100.0 %, 0.95)")
     marked = opened.find_elements("css selector", f"{FIGURE} .drawing > div [aria-label$=front]")
     assert len(marked) == len(by_seconds.split("; ")) > 5
     assert not opened.find_element("css selector", lacking).is_displayed()
     choose(opened, "tokens out a query")
     # The best model needs the fewest tokens, but for a poor one that is reported in text.
     assert chrome.texts(opened, front) == [
-        "Some-Vision-Model-1 · xyxy_text (15.4 %, 39); "
-        "Some-Vision-Model-15 · xyxy_json (100.0 %, 50)"
+        "Some-Vision-Model-1 (15.4 %, 39); Some-Vision-Model-15 (100.0 %, 50)"
     ]
     choose(opened, "dollars for 1,000 queries")
     (text,) = chrome.texts(opened, lacking)
     assert text.startswith("Not drawn: 4 of 16, whose dollars for 1,000 queries are not known")
-    assert [f"Model-{at} ·" in text for at in range(MODELS)] == [
+    names = re.findall(r"\S+", text.replace(";", " "))
+    assert [f"Some-Vision-Model-{at}" in names for at in range(MODELS)] == [
         at % 4 == 3 for at in range(MODELS)
     ]
     marks = opened.find_elements("css selector", f"{FIGURE} .drawing > div {MARK}")
@@ -148,7 +149,7 @@ def test_a_chosen_cost_changes_front_and_list(opened: Any) -> None:
     assert costs == sorted(costs)
     # Equal costs have no front but the best.
     choose(opened, "pixels sent a query")
-    assert chrome.texts(opened, front) == ["Some-Vision-Model-15 · xyxy_json (100.0 %, 262,144)"]
+    assert chrome.texts(opened, front) == ["Some-Vision-Model-15 (100.0 %, 262,144)"]
 
 
 def test_marks_answer_to_keys_and_to_a_tap(opened: Any) -> None:

@@ -219,8 +219,10 @@ def _cells(head: list[str], rows: list[list[str]], name: str, board: Board) -> I
 
 
 def terminal(made: Outputs) -> Iterator[Stated]:
-    """The means that the command prints."""
-    parts = re.split(r"^(.*): means over \d+ datasets?$", made.printed, flags=re.MULTILINE)
+    """The means that the command prints; the mean over one dataset is named by it."""
+    names = [re.escape(each.name) for board in made.boards for each in board.datasets]
+    heading = rf"^(.*): (?:means over \d+ datasets|{'|'.join(names)})$"
+    parts = re.split(heading, made.printed, flags=re.MULTILINE)
     for board, text in zip(made.boards, parts[2::2], strict=True):
         lines = [re.split(r" {2,}", line.strip()) for line in text.strip().splitlines()]
         yield from _cells(lines[0], lines[1:], board.headline.name, board)

@@ -177,9 +177,11 @@ def print_board(board: Board) -> None:
     A terminal shows the first of them that fit, and names the files with costs and losses.
     """
     unit = " in percent" if board.headline.share else ""
-    datasets = counted(len(board.counted_datasets), "dataset")
-    say(f"{board.headline.title}{unit}: means over {datasets}")
-    means = [average.name for average in board.means]
+    where = f"means over {counted(len(board.counted_datasets), 'dataset')}"
+    if len(board.counted_datasets) == 1:
+        where = board.counted_datasets[0]
+    say(f"{board.headline.title}{unit}: {where}")
+    means = board.mean_names()
     reviewed = []
     for dataset in board.datasets:
         if dataset.reviews is not None:

@@ -150,6 +150,21 @@ class Board:
         """Return means, then datasets: the order in which tables show them."""
         return [mean.name for mean in self.means] + [each.name for each in self.datasets]
 
+    def mean_names(self) -> list[str]:
+        """Return the means, the first of those over the same datasets: the others are equal."""
+        by_datasets: dict[tuple[str, ...], str] = {}
+        for mean in self.means:
+            by_datasets.setdefault(mean.datasets, mean.name)
+        return [*by_datasets.values()]
+
+    def places(self) -> list[str]:
+        """Return those of :meth:`names` that say something of their own.
+
+        A mean over one dataset is that dataset.
+        """
+        single = {mean.name for mean in self.means if len(mean.datasets) == 1}
+        return [name for name in self.names() if name not in single]
+
     def ordered_cells(self) -> list[BoardCell]:
         """Return the cells of models by mean and dataset, in the order of tables."""
         places = ((model, name) for model in self.models for name in self.names())

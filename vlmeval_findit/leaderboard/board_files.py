@@ -65,9 +65,9 @@ def write_board(
     texts["leaderboard.md"] = as_markdown(board)
     texts["leaderboard.tex"] = as_latex(board, style)
     scores, *metrics = _metric_tables(board)
-    # A sheet is for people: they find nothing in columns of zeros.
+    # A sheet is for people: they find nothing in columns of zeros, or in empty ones.
     dull = dull_counts([row.run.provenance.costs for row in board.runs])
-    values, formats, *others = (table.without(dull) for table in lists.values())
+    values, formats, *others = (_filled(table.without(dull)) for table in lists.values())
     costs = cost_table(board)
     formats_costs = cheapest_table(board, cheapest_formats(board))
     sheets = {
@@ -88,6 +88,14 @@ def write_board(
             files.delete(out / "slices.csv")
         files.commit()
     return [out / name for name in (WORKBOOK, *texts)]
+
+
+def _filled(table: Table) -> Table:
+    """Leave out columns in which no row has a value."""
+    empty = {field.name for field in table.fields if not field.is_key}
+    for row in table.cells():
+        empty -= {field.name for field, cell in row if cell.value not in (None, "")}
+    return table.without(empty) if table.rows else table
 
 
 def _metric_tables(board: Board, formats: bool = False) -> list[Table]:

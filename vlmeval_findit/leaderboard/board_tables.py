@@ -27,7 +27,14 @@ from .columns import (
 from .comparable import ExcludedRun, group_by
 from .cost_tables import RUN_COSTS, cell_costs
 from .legends import UNTESTED_SIGN, VOTED, elsewhere_column
-from .notes import format_note, formats_tried, formats_used, notes_of, signs_of
+from .notes import (
+    datasets_in_words,
+    format_note,
+    formats_tried,
+    formats_used,
+    notes_of,
+    signs_of,
+)
 from .reported_formats import FormatRow
 from .result_table import FieldType, Note, Table, TableCell
 
@@ -42,12 +49,12 @@ def metric_table(
     Args:
         board: the leaderboard.
         metric: the name of one of its metrics.
-        names: means and datasets, in the order of :meth:`.Board.names` (None: all).
+        names: means and datasets (None: :meth:`.Board.places`).
         formats: whether each model has its reported formats beside it, where they have names.
     """
     ranks = {model: _rank_cell(board, model, metric) for model in board.models}
     columns = _first_columns(board, ranks, formats)
-    for name in board.names() if names is None else names:
+    for name in board.places() if names is None else names:
         columns += _place_columns(board, name, metric)
     return table_of(
         next(each.title for each in board.metrics if each.name == metric),
@@ -112,9 +119,11 @@ def _place_columns(board: Board, name: str, metric: str) -> list[Column[str]]:
     """Return the columns of a mean or dataset in a table of a metric."""
     mean = next((each for each in board.means if each.name == name), None)
     if mean is not None:
+        datasets = mean.datasets
         note = f"mean of {len(mean.datasets)}"
     else:
         dataset = next(each for each in board.datasets if each.name == name)
+        datasets = (name,)
         note = f"{dataset.family}, {dataset.queries} queries"
     return _value_columns(
         board,
@@ -122,7 +131,7 @@ def _place_columns(board: Board, name: str, metric: str) -> list[Column[str]]:
         lambda model: board.entry(model, name, metric),
         note,
         is_mean=mean is not None,
-        has_ranks=name != OVERALL,
+        has_ranks=datasets != board.means[0].datasets,  # By these, rows have their ranks
         published=lambda row: row.values.get(name),
     )
 
@@ -231,7 +240,7 @@ def formats_table(board: Board) -> Table:
     columns: list[Column[tuple[str, str, Sequence[str]]]] = [
         Column("model", lambda used: used[0]),
         Column("format", lambda used: used[1]),
-        Column("datasets", lambda used: ", ".join(used[2])),
+        Column("datasets", lambda used: datasets_in_words(board, used[2])),
     ]
     return table_of("Formats", columns, formats_used(board), [Note("", [format_note(board)])])
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from enum import Enum
 from functools import partial
@@ -15,7 +15,7 @@ from .comparable import asked_at
 from .cost_tables import cost_table
 from .legends import elsewhere_column
 from .notes import notes_of, signs_of
-from .result_table import Table, TableCell
+from .result_table import Field, FieldType, Table, TableCell, sign_of, text_of
 from .table_output import to_booktabs, to_latex
 
 
@@ -57,12 +57,12 @@ def as_latex(board: Board, style: PaperStyle = PaperStyle.BOOKTABS) -> str:
     write = to_latex
     packages = "booktabs,graphicx"
     if style is PaperStyle.BOOKTABS:
-        tables = [table for table in (_means(board), _datasets(board)) if table.rows]
+        tables = [part for table in _for_paper(board) if table.rows for part in _parts(table)]
         write = to_booktabs
         packages = "booktabs"
     costs = cost_table(board)
     if costs.rows:
-        tables.append(costs)
+        tables += _parts(costs) if style is PaperStyle.BOOKTABS else [costs]
     if tables:  # None: no run can be compared
         notes = [*notes_of(board, only_reported=True), *costs.notes]
         tables[-1] = replace(tables[-1], notes=notes)
@@ -72,11 +72,40 @@ def as_latex(board: Board, style: PaperStyle = PaperStyle.BOOKTABS) -> str:
     )
 
 
+def _for_paper(board: Board) -> list[Table]:
+    """Return models x means of the headline, and its values by dataset, whichever way is narrower.
+
+    The mean over one dataset is that dataset.
+    """
+    if len(board.datasets) == 1:
+        table = metric_table(board, board.headline.name, formats=True)
+        return [replace(table.without(["formats tried"]), notes=())]
+    by_dataset = _datasets(board)
+    if len(board.models) > len(board.datasets):
+        by_dataset = _models(board)
+    return [_means(board), by_dataset]
+
+
 def _means(board: Board) -> Table:
-    """Return models x means of the headline."""
-    names = [mean.name for mean in board.means]
-    table = metric_table(board, board.headline.name, names, formats=True)
-    return replace(table.without(["formats tried"]), notes=())
+    """Return models x means of the headline; no publication is of these means."""
+    table = metric_table(board, board.headline.name, board.mean_names(), formats=True)
+    own = table.first(len(board.models)).without(["formats tried"])
+    return replace(own, notes=(), quoted=0)
+
+
+def _models(board: Board) -> Table:
+    """Return models x datasets of the headline, without ranks, which the means have."""
+    columns: list[Column[str]] = [Column("model", str)]
+    formats = reported_formats(board)
+    if formats:
+        columns.append(Column("format", lambda model: formats.get(model, "")))
+    for dataset in board.datasets:
+        entry = partial(board.entry, name=dataset.name, metric=board.headline.name)
+        columns.append(_value_of_entry(dataset.name, entry, ""))
+        if board.elsewhere:
+            columns.append(_tested_of_entry(elsewhere_column(dataset.name), entry))
+    title = f"{board.headline.title} by dataset"
+    return table_of(title, columns, board.models, signs=signs_of(board))
 
 
 def _datasets(board: Board) -> Table:
@@ -94,7 +123,54 @@ def _datasets(board: Board) -> Table:
     return table_of(title, columns, names, signs=signs_of(board))
 
 
-_EntryOf = Callable[[str], RankedValue | None]  # Of a dataset
+_PAGE = 91  # Letters of a small font across 14 cm, a page of NeurIPS; two columns are wider
+_BETWEEN = 2  # Letters between columns
+
+
+def _parts(table: Table) -> list[Table]:
+    """Split a table that is wider than a page; each part begins with the names of its rows.
+
+    No part has notes.
+    """
+    names = [field.name for field in table.fields]
+    keys = names[: table.keys]
+    of_row = next(name for name in keys if name != "rank")
+    widths = {field.name: _width(table, field) for field in table.fields}
+    parts = [keys]
+    for group in _groups(names[table.keys :]):
+        width = sum(widths[name] + _BETWEEN for name in [*parts[-1], *group]) - _BETWEEN
+        if width > _PAGE and parts[-1][-1] not in keys:
+            parts.append([of_row])
+        parts[-1] = [*parts[-1], *group]
+    split = [replace(table.only(*part), notes=()) for part in parts]
+    later = [replace(part, title=f"{part.title}, continued") for part in split[1:]]
+    return [*split[:1], *later]
+
+
+def _groups(names: Sequence[str]) -> list[list[str]]:
+    """Return columns with those of their values elsewhere."""
+    groups: list[list[str]] = []
+    for name in names:
+        if groups and name == elsewhere_column(groups[-1][0]):
+            groups[-1].append(name)
+        else:
+            groups.append([name])
+    return groups
+
+
+def _width(table: Table, field: Field) -> int:
+    """Return the letters of the widest text of a column, whose name has a line for each word."""
+    texts = [*field.name.split(), field.note[: int(0.8 * len(field.note))]]
+    if field.kind is FieldType.TEXT:
+        texts.append(field.name)
+    for row in table.cells():
+        for its, cell in row:
+            if its.name == field.name:
+                texts.append(f"{text_of(its, cell)} {sign_of(its, cell)}".strip())
+    return max(map(len, texts))
+
+
+_EntryOf = Callable[[str], RankedValue | None]  # Of a row
 
 
 def _value_of_entry(name: str, entry: _EntryOf, note: str) -> Column[str]:

@@ -239,14 +239,20 @@ class _Everyone(NamedTuple):
     what: str
     names: Collection[str]
 
+    def every(self, remarked: Sequence[str]) -> str:
+        """Write ``all 3 models``; empty if some are not among them, or all are few."""
+        if len(remarked) >= _FEWEST_ALL and {*remarked} == {*self.names}:
+            return f"all {len(remarked):,} {self.what}"
+        return ""
+
     def name(self, remarked: Sequence[str]) -> str:
         """Write the names of a remark, of very many the first.
 
         >>> _Everyone("models", "ABC").name("ABC"), _Everyone("models", "ABC").name("AC")
         ('all 3 models', 'A, C')
         """
-        if len(remarked) >= _FEWEST_ALL and {*remarked} == {*self.names}:
-            return f"all {len(remarked):,} {self.what}"
+        if every := self.every(remarked):
+            return every
         more = f" and {len(remarked) - MOST:,} more" if len(remarked) > MOST else ""
         return f"{', '.join(remarked[:MOST])}{more}"
 
@@ -262,6 +268,11 @@ def _together(remarks: Iterable[tuple[str, str]], everyone: _Everyone) -> list[s
     for remark, group in group_by(dict.fromkeys(remarks), itemgetter(1)).items():
         lines.append(f"{everyone.name([name for name, _ in group])}{remark}")
     return lines
+
+
+def datasets_in_words(board: Board, names: Sequence[str]) -> str:
+    """Name datasets of a board; all of several by their number."""
+    return _datasets(board).every(names) or ", ".join(names)
 
 
 def _models(board: Board) -> _Everyone:
@@ -435,7 +446,7 @@ def _failure_lines(board: Board) -> list[str]:
         answered = board.entry(model, place, headline.name)
         if with_misses:
             line += f"; {whose} {headline.name} is {with_misses.value:.1f} with them as misses"
-            if answered:
+            if answered and all(cell.failures < cell.queries for cell in cells):
                 line += f", {answered.value:.1f} without them"
         lines.append(line)
     return lines

@@ -213,8 +213,9 @@ def to_booktabs(table: Table, source: str = "") -> str:
         notes = (rf"\scriptsize {_latex(field.note)}" for field in table.fields)
         lines.append(" & ".join(notes) + r" \\")
     lines.append(r"\midrule")
-    for row in table.cells():
-        cells = (_latex_cell(field, cell, False) for field, cell in row)
+    first_quoted = len(table.rows) - table.quoted
+    for at, row in enumerate(table.cells()):
+        cells = (_latex_cell(field, cell, at >= first_quoted) for field, cell in row)
         lines.append(" & ".join(cells) + r" \\")
     lines += [r"\bottomrule", r"\end{tabular}"]
     if table.notes:
@@ -223,12 +224,12 @@ def to_booktabs(table: Table, source: str = "") -> str:
 
 
 def _without_intervals(table: Table) -> Table:
-    """Return a table whose values have no intervals; its published ones look as the others."""
+    """Return a table whose values have no intervals."""
     fields = [replace(field, interval=False) for field in table.fields]
     rows: list[list[FieldValue]] = []
     for row in table.cells():
         rows.append([replace(cell, interval=None) for _, cell in row])
-    return replace(table, fields=fields, rows=rows, quoted=0)
+    return replace(table, fields=fields, rows=rows)
 
 
 def _latex_head(field: Field) -> str:

@@ -37,6 +37,7 @@ _WIDEST = 60
 _LONGEST_NAME = 31
 _NOTES_WIDTH = 90  # A column that is wider than a page is cut off in print
 _INTERVAL_WIDTH = 12
+_WORD_WIDTH = 12  # Up to which a column of short numbers is as wide as the words of its head
 _PAGE_WIDTH = 220  # Characters across a page, A4 or letter, that can still be read
 
 
@@ -87,7 +88,9 @@ def write_sheets(tables: Mapping[str, Table], path: Path) -> None:
         _fill(_sheet(book, name), table, styles)
     notes = _sheet(book, "Notes")
     notes.column_dimensions["A"].width = _NOTES_WIDTH
-    shown = [*all_notes(tables.values()), *signs_note(tables.values(), IN_A_SHEET)]
+    # Ranks of rows are in columns of numbers, without a sign.
+    of_values = [table.without(_ranks(table)) for table in tables.values()]
+    shown = [*all_notes(tables.values()), *signs_note(of_values, IN_A_SHEET)]
     all_lines = ((title, line) for title, lines in shown for line in lines)
     lines = [f"{title}: {line}" if title else line for title, line in all_lines]
     for row, line in enumerate(lines, 1):
@@ -96,6 +99,10 @@ def write_sheets(tables: Mapping[str, Table], path: Path) -> None:
         notes.row_dimensions[row].height = 14 * (1 + len(line) // _NOTES_WIDTH)
     with replacing(path) as temporary:
         book.save(temporary)
+
+
+def _ranks(table: Table) -> set[str]:
+    return {field.name for field in table.fields if field.kind is FieldType.RANK}
 
 
 def _sheet(book: Workbook, name: str) -> Any:
@@ -144,7 +151,9 @@ def _fill(sheet: Any, table: Table, styles: _Styles) -> None:
             values = left
     sheet.freeze_panes = sheet.cell(_FIRST, values)
     sheet.row_dimensions[2].height = 36
-    sheet.row_dimensions[_NAMES].height = 38  # Three lines: a metric's name may be long.
+    # Not every program computes it: a name has at most a line for each word.
+    lines = max((len(field.name.split()) for field in table.fields), default=1)
+    sheet.row_dimensions[_NAMES].height = 13 * min(max(lines, 2), 5)
     end = sheet.cell(max(_NAMES, sheet.max_row), left - 1).coordinate
     sheet.auto_filter.ref = f"A{_NAMES}:{end}"
     _fit_pages(sheet, values - 1)
@@ -193,7 +202,9 @@ def _fill_column(
         longest = max(map(len, [*texts, field.name]))
     elif field.kind is FieldType.AMOUNT:
         longest = max([longest, *(len(text_of(field, cell)) for cell in cells)])
-    sheet.column_dimensions[get_column_letter(at)].width = min(_WIDEST, longest + 3)
+    word = max(map(len, field.name.split()), default=0)
+    width = max(longest + 3, min(word + 1, _WORD_WIDTH))
+    sheet.column_dimensions[get_column_letter(at)].width = min(_WIDEST, width)
     if field.interval:
         _put_head(sheet, at + 1, styles, "95 % interval")
         sheet.column_dimensions[get_column_letter(at + 1)].width = _INTERVAL_WIDTH

@@ -42,6 +42,7 @@ from .charts import (
     FormatCell as FormatCell,
     COLOUR_RAMP as COLOUR_RAMP,
     READ_IN_WHITE as READ_IN_WHITE,
+    score_axis as score_axis,
     heat_maps as heat_maps,
 )
 

@@ -197,11 +197,9 @@ def forest(metric: Metric, models: Sequence[str], panels: Sequence[Panel]) -> Sp
     )
     plain = {"grid": True, "ticks": False, "domain": False, "labelPadding": 8}
     y = nominal("model", title=None, sort=[*names.values()], axis=plain)
-    start, scale = _scale_of(metric, rows)
-    title = f"{metric.title} ({metric.unit})" if metric.unit else metric.title
-    if start:
-        title += f", from {start}"  # Lengths mean nothing here, and the axis may begin anywhere.
-    x = {"title": title, "scale": scale, "axis": {"tickCount": 4, "labelFlush": True}}
+    title, scale = score_axis(metric, _lowest(rows))
+    axis = {"tickCount": 4, "labelFlush": True, "labelOverlap": True, "labelSeparation": 6}
+    x = {"title": title, "scale": scale, "axis": axis}
     best = "; ".join(f"{panel.name}: {panel.dots[0].model}" for panel in panels)
     labels = min(200, 30 + 7 * max(map(len, names.values())))
     fit = Fit(len(panels), 190, labels, widest=420 if len(panels) > 1 else 800)
@@ -224,16 +222,28 @@ def forest(metric: Metric, models: Sequence[str], panels: Sequence[Panel]) -> Sp
     )  # fmt: skip
 
 
-def _scale_of(metric: Metric, rows: Sequence[Spec]) -> tuple[int, Spec]:
-    """Return where the axis of values and intervals begins (0: there, or it is Vega's), and it.
+def _lowest(rows: Sequence[Spec]) -> float:
+    return min(float(row["value"] if row["low"] is None else row["low"]) for row in rows)
 
-    That of a share ends at 100, and no panel's begins elsewhere.
+
+def axis_title(title: str, metric: Metric) -> str:
+    """Return the title of an axis of a metric: ``mIoU (%)``."""
+    return f"{title} ({metric.unit})" if metric.unit else title
+
+
+def score_axis(metric: Metric, lowest: float) -> tuple[str, Spec]:
+    """Return title and scale of an axis of scores and their intervals, the same in all panels.
+
+    That of a share ends at 100. Where it does not begin at 0 the title says so: lengths mean
+    nothing there.
     """
+    title = axis_title(metric.title, metric)
     if not metric.share:
-        return 0, {"zero": False}
-    lowest = min(row["value"] if row["low"] is None else row["low"] for row in rows)
+        return title, {"zero": False}
     start = min(90, 10 * int(lowest // 10))
-    return start, {"domain": [start, 100]}
+    if start:
+        title += f", from {start}"
+    return title, {"domain": [start, 100]}
 
 
 # --- formats --------------------------------------------------------------------------------------
@@ -254,6 +264,9 @@ class FormatCell:
 
 # Colours from the lowest to the highest value, by equal steps
 COLOUR_RAMP = ("#eaf2fa", "#9cc7e8", "#3f88c5", "#14457c")
+
+_ROW = 30  # Height of a row in pixels
+_AXIS_LETTER = 7  # Pixels of a letter of an axis's title
 
 READ_IN_WHITE = 0.74  # From this share of the scale on, values are white
 
@@ -295,11 +308,21 @@ def heat_maps(
     middle = ends[0] + READ_IN_WHITE * (ends[1] - ends[0])
     reported = [f"{cell.model} {cell.row} {cell.column}" for cell in cells if cell.reported]
     plain = {"domain": False, "ticks": False}
+    beside: dict[str, Any] = dict(plain)
+    if _ROW * len(rows) < _AXIS_LETTER * len(axes[0]):
+        # Turned, its title would be longer than the map is high.
+        beside |= {
+            "titleAngle": 0,
+            "titleAlign": "right",
+            "titleBaseline": "bottom",
+            "titleX": -8,
+            "titleY": -6,
+        }
     split = {"labelAngle": 0, "labelExpr": "split(datum.label, ' ')", "titlePadding": 16, **plain}
     colour = number(
         "value",
         scale={"domain": list(ends), "range": list(COLOUR_RAMP), "clamp": True},
-        legend={"title": f"{metric.title} (%)" if metric.share else metric.title,
+        legend={"title": axis_title(metric.title, metric),
                 "orient": "bottom", "gradientLength": 240, "gradientThickness": 12},
     )  # fmt: skip
     white = {"value": "black", "condition": {"test": f"datum.value > {middle}", "value": "white"}}
@@ -314,9 +337,9 @@ def heat_maps(
         columns=fit.columns,
         spacing=24,
         spec={
-            "width": {"step": step}, "height": {"step": 30},
+            "width": {"step": step}, "height": {"step": _ROW},
             "encoding": {"x": nominal("column", title=axes[1] or None, sort=columns, axis=split),
-                         "y": nominal("row", title=axes[0] or None, sort=rows, axis=plain)},
+                         "y": nominal("row", title=axes[0] or None, sort=rows, axis=beside)},
             "layer": [
                 layer("rect", {"fill": colour, **TEXT}, stroke="white", strokeWidth=1),
                 layer("text", {"text": {"field": "value", "format": ".1f"}, "color": white},

@@ -49,6 +49,7 @@ from .charts import (
     names_of,
     nominal,
     number,
+    score_axis,
     svg,
 )
 from .standings import MODELS, Panel
@@ -57,6 +58,7 @@ from .value_text import ends
 _WIDTH, _HEIGHT = 1060, 340  # In pixels, of a picture that no script has fitted to the page
 _PADDING = 24  # Pixels between the points and the edges
 _FAR_APART = 20  # From this ratio of the highest to the lowest cost on, their axis is logarithmic
+LOGARITHMIC = ", logarithmic"  # Behind the title of such an axis
 # What a point is in a picture
 STANDINGS = ("on the Pareto front", "behind it", "known of some answers: not compared")
 _ON, _BEHIND, _IN_PART = STANDINGS
@@ -125,9 +127,21 @@ class CostCharts:
         panel = self.panels[0]
         axis = self.axes[self.first]
         is_log = is_far_apart(panel.known(axis))
-        rows = _with_label_places(self._first_rows, is_log)
-        spec = cost_chart(panel.metric, COST_AXES[axis].axis, rows, is_log, self._standings)
+        rows = _with_label_places(self._first_rows, is_log, self._score_axis[1])
+        spec = cost_chart(
+            panel.metric, COST_AXES[axis].axis, self._score_axis, rows, is_log, self._standings
+        )
         return Markup(svg(spec, self.key))
+
+    @cached_property
+    def _score_axis(self) -> tuple[str, Spec]:
+        """Title and scale of the axis of scores, the same for all panels."""
+        lows = []
+        for panel in self.panels:
+            for point in panel.points:
+                low, _ = ends(point.interval)
+                lows.append(point.score if low is None else low)
+        return score_axis(self.panels[0].metric, min(lows))
 
     @property
     def _standings(self) -> Sequence[str]:
@@ -145,9 +159,11 @@ class CostCharts:
             panels.append({"title": printable(panel.title), "is_log": is_log, "points": points})
         return {
             "charts": [
-                cost_chart(metric, choice, standings=self._standings) for choice in self.choices
+                cost_chart(metric, choice, self._score_axis, standings=self._standings)
+                for choice in self.choices
             ],
             "choices": self.choices,
+            "logarithmic": LOGARITHMIC,
             "panels": panels,
             "unit": _unit(metric),
         }
@@ -176,9 +192,10 @@ def _points(panel: CostPanel, axes: Sequence[int]) -> list[dict[str, Any]]:
                 "standing": panel.standing(at, axis),
             })  # fmt: skip
         low, high = ends(point.interval)
+        asked = printable(point.format) if point.format != point.label else ""
         points.append({
-            "name": names[point.label], "score": round(point.score, 4), "low": low, "high": high,
-            "costs": costs,
+            "name": names[point.label], "format": asked, "score": round(point.score, 4),
+            "low": low, "high": high, "costs": costs,
         })  # fmt: skip
     return points
 
@@ -198,6 +215,7 @@ def is_far_apart(costs: Sequence[float]) -> bool:
 def cost_chart(
     metric: Metric,
     cost: str,
+    scores: tuple[str, Spec],
     rows: Sequence[Spec] = (),
     is_log: bool = False,
     standings: Sequence[str] = STANDINGS,
@@ -207,6 +225,7 @@ def cost_chart(
     Args:
         metric: the metric of the scores.
         cost: the title of the axis of costs.
+        scores: title and scale of the axis of scores.
         rows: the points, the cheapest first; none: the page's script fills them in.
         is_log: whether the axis of costs is logarithmic.
         standings: those of :data:`STANDINGS` that points may have.
@@ -214,10 +233,11 @@ def cost_chart(
     plain = {"nice": False, "padding": _PADDING}
     linear = {**plain, "zero": False}
     ticks = {"tickCount": 6}
-    x = number("cost", title=cost, scale={**plain, "type": "log"} if is_log else linear,
+    across = {**plain, "type": "log"} if is_log else linear
+    x = number("cost", title=f"{cost}{LOGARITHMIC if is_log else ''}", scale=across,
                axis={**ticks, "format": ",~r", "grid": False, "labelLimit": 120})  # fmt: skip
-    title = f"{metric.title} (%)" if metric.share else metric.title
-    y = number("score", title=title, scale=linear, axis=ticks)
+    title, scale = scores
+    y = number("score", title=title, scale={**plain, **scale}, axis=ticks)
     place = {"x": x, "y": y}
     looks = {
         channel: nominal("standing",
@@ -277,7 +297,8 @@ _LABELS_WITH_ROOM: Spec = {
     "path": "/marks/3/transform",
     "value": [{
         "type": "label", "size": [{"signal": "width"}, {"signal": "height"}],
-        "sort": {"field": "datum.front", "order": "descending"}, "avoidMarks": ["layer_2_marks"],
+        "sort": {"field": "datum.front", "order": "descending"},
+        "avoidMarks": ["layer_0_marks", "layer_2_marks"],
         "anchor": ["right", "left", "top", "bottom", "top-right", "bottom-right"],
         "offset": [8, 8, 8, 8, 13, 13],
         "padding": 0,
@@ -288,7 +309,8 @@ _LABELS_WITH_ROOM: Spec = {
 def _text_of_points(metric: Metric, cost: str) -> str:
     """Return the expression of a point's text, for screen readers and the tip."""
     return (
-        f"datum.name + ': ' + format(datum.score, '.1f') + {json.dumps(_unit(metric))}"
+        "datum.name + (datum.format ? ', ' + datum.format : '')"
+        f" + ': ' + format(datum.score, '.1f') + {json.dumps(_unit(metric))}"
         " + (isValid(datum.low) ? ' (' + format(datum.low, '.1f') + ' to '"
         " + format(datum.high, '.1f') + ')' : '')"
         f" + ', ' + datum.digits + ' ' + {json.dumps(cost)} + datum.note"
@@ -296,12 +318,17 @@ def _text_of_points(metric: Metric, cost: str) -> str:
     )
 
 
-def _with_label_places(rows: Sequence[Spec], is_log: bool) -> list[Spec]:
-    """Place labels for a picture that no browser draws, the front first."""
+def _with_label_places(rows: Sequence[Spec], is_log: bool, scale: Spec) -> list[Spec]:
+    """Place labels for a picture that no browser draws, the front first.
+
+    ``scale``: of scores.
+    """
     rows = sorted(rows, key=lambda row: not row["front"])
     across = _pixels([log(row["cost"]) if is_log else row["cost"] for row in rows], _WIDTH)
     scores = [row["score"] for row in rows]
-    bounds = [row[end] for row in rows for end in ("low", "high") if row[end] is not None]
+    bounds = scale.get("domain")
+    if bounds is None:
+        bounds = [row[end] for row in rows for end in ("low", "high") if row[end] is not None]
     up = _pixels([*scores, *bounds], _HEIGHT)[: len(rows)]
     points = [(x, _HEIGHT - y) for x, y in zip(across, up, strict=True)]
     places = place_labels(points, [row["name"] for row in rows], (_WIDTH, _HEIGHT))
@@ -444,7 +471,7 @@ def _model_points(board: Board, panel: Panel) -> Iterator[CostPoint]:
         yield CostPoint(
             model=model,
             format=one_format,
-            label=f"{model} · {one_format}" if one_format else model,
+            label=model,
             score=entry.tested,
             interval=entry.tested_interval,
             costs=mean_costs([run.provenance.costs for run in runs]),

@@ -16,6 +16,7 @@ from .charts import (
     TEXT,
     Fit,
     Spec,
+    axis_title,
     chart,
     have_ends,
     layer,
@@ -127,7 +128,7 @@ def learning_chart(learning: Sequence[LearningCurve]) -> Spec:
                      scale={"domain": names, "range": [*COLOURS][: len(names)]},
                      legend={"orient": "bottom"} if len(names) > 1 else None)  # fmt: skip
     x = number("step", title="step", scale={"zero": False})
-    y = number("value", title=title, scale={"zero": False})
+    y = number("value", title=axis_title(title, learning[0].metric), scale={"zero": False})
     shape = nominal("best", legend=None,
                     scale={"domain": [False, True], "range": ["circle", "diamond"]})  # fmt: skip
     size = {"condition": {"test": "datum.best", "value": 200}, "value": 50}

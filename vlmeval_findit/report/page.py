@@ -18,6 +18,7 @@ from ..leaderboard import (
     cheapest_formats,
     cheapest_sentence,
     cheapest_table,
+    datasets_in_words,
     excluded_table,
     format_note,
     format_spreads,
@@ -327,11 +328,11 @@ def _notes(page: PageSource) -> Contents:
     return Contents(values)
 
 
-def _models_by_format(board: Board) -> dict[tuple[str, tuple[str, ...]], list[str]]:
-    """Return the models that are reported in a format on the same datasets."""
-    models: dict[tuple[str, tuple[str, ...]], list[str]] = {}
+def _models_by_format(board: Board) -> dict[tuple[str, str], list[str]]:
+    """Return the models that are reported in a format on the same datasets, which are in words."""
+    models: dict[tuple[str, str], list[str]] = {}
     for model, format_, datasets in formats_used(board):
-        models.setdefault((format_, tuple(datasets)), []).append(model)
+        models.setdefault((format_, datasets_in_words(board, datasets)), []).append(model)
     return models
 
 

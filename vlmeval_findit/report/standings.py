@@ -335,10 +335,11 @@ def _error(dot: Dot, losses: Losses) -> Iterator[Headline]:
     if worst is None or worst.points < 0.05:
         yield Headline(question, "Nothing", f"{best} made no error on {bar.where}")
         return
-    lost = f"{worst.points:.1f} of the {100 - bar.score:.1f} points that it lost"
+    times = counted(round(worst.events), "time")
+    because = f"{times}: {worst.error_type.meaning}; {worst.points:.1f} of the "
+    because += f"{100 - bar.score:.1f} points lost"
     if dot.entry.elsewhere is not None:
         # The first question shows its value elsewhere.
-        lost += f" in its best format ({bar.score:.1f} of 100)"
+        because += " in its best format"
     name = worst.error_type.name
-    because = f"{lost}, {counted(round(worst.events), 'time')} ({worst.error_type.meaning})"
     yield Headline(question, name[:1].upper() + name[1:], because)

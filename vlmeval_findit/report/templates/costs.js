@@ -3,13 +3,13 @@ const LISTED = 20; // More points without a cost are folded
 const FEW = 8; // Among more points, a label that ends at its point would be taken for another's
 
 function chosenCost(figure) {
-  const { charts, choices, panels, unit } = data.costs[figure.dataset.charts];
+  const { charts, choices, logarithmic, panels, unit } = data.costs[figure.dataset.charts];
   const of = (name) => Number(figure.querySelector(`[name=${name}]`)?.value || 0);
   const panel = panels[of("panel")];
   const choice = of("cost");
   const known = panel.points.filter(({ costs }) => costs[choice]).map(({ costs, ...point }) => ({ ...point, ...costs[choice] }));
   return {
-    panel, choice, unit, title: choices[choice], spec: structuredClone(charts[choice]),
+    panel, choice, logarithmic, unit, title: choices[choice], spec: structuredClone(charts[choice]),
     known: known.sort((a, b) => a.cost - b.cost),
     lacking: panel.points.filter(({ costs }) => !costs[choice]),
   };
@@ -17,7 +17,7 @@ function chosenCost(figure) {
 
 // As CostCharts.picture in Python.
 function costSpec(figure) {
-  const { panel, choice, known, spec } = chosenCost(figure);
+  const { panel, choice, logarithmic, title, known, spec } = chosenCost(figure);
   spec.data.values = known;
   const [labels] = spec.usermeta.embedOptions.patch[0].value;
   if (known.length <= FEW) {
@@ -28,6 +28,7 @@ function costSpec(figure) {
   for (const { encoding } of panel.is_log[choice] ? spec.layer : []) {
     const { zero, ...scale } = encoding.x.scale;
     encoding.x.scale = { ...scale, type: "log" };
+    encoding.x.title = title + logarithmic;
   }
   return spec;
 }

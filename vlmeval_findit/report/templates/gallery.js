@@ -207,7 +207,9 @@ function fillFilters() {
   fill("size", same(["small", "medium", "large", "no area"].filter((size) => sizes.has(size))), "all");
   fill("part", data.parts.map((name, place) => [String(place), name]).sort((a, b) => a[1].localeCompare(b[1])), "all");
   // Hide filters with nothing to choose.
-  for (const id of ["format", "error_type", "size", "part", "doubt"]) at(id).parentElement.hidden = at(id).options.length < 2;
+  for (const id of ["error_type", "size", "part", "doubt"]) at(id).parentElement.hidden = at(id).options.length < 2;
+  // A single model, dataset or format is that of all answers.
+  for (const id of ["model", "dataset", "format"]) at(id).parentElement.hidden = at(id).options.length < 3;
   at("error_type").parentElement.hidden = !error_types.size;
   at("ious").hidden = data.cards.every((card) => card.iou === null);
 }
