@@ -14,6 +14,7 @@ from pathlib import Path
 import hypothesis
 import pytest
 from _pytest.runner import runtestprotocol
+from host_runs import require_host
 from once import once_a_session
 
 # Tests run side by side, and torch and numpy on two threads of a busy machine are up to eight times
@@ -79,6 +80,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if not config.pluginmanager.hasplugin("randomly"):
         much = {path: _imports_much(path) for path in {item.path for item in items}}
         items.sort(key=lambda item: not much[item.path])
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Skip what is marked ``host`` where VLMEvalKit is missing."""
+    if item.get_closest_marker("host") is not None:
+        require_host()
 
 
 def _imports_much(path: Path) -> bool:

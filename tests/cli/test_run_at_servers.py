@@ -275,7 +275,7 @@ def test_a_vlmevalkit_without_a_runner_is_in_nobodys_way(
     vlmevalkit.host_version.cache_clear()
 
 
-@pytest.mark.host
+@pytest.mark.host  # Its runner takes --retry
 @pytest.mark.parametrize("failed", [False, True])
 def test_a_dry_run_subtracts_what_is_stored(
     failed: bool,
@@ -284,7 +284,6 @@ def test_a_dry_run_subtracts_what_is_stored(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     """Of each model and dataset, also if a run ended early; failed calls are asked again."""
-    require_host()  # It takes --retry
     monkeypatch.setenv("LMUData", str(tmp_path / "lmu"))
     monkeypatch.chdir(tmp_path)
     other = DATA.replace("xyxy", "xywh")
