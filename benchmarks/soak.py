@@ -7,7 +7,9 @@ continued.  At the end they behave.  Then: each answer is stored once, no comman
 charge more than its limit, no answer was paid twice but for those in flight at a kill, the memory
 of the commands is that of a quiet run, and so are all files.
 
-It ends after a number of requests, whatever happens, and prints figures as JSON.
+With ``--seconds`` this is done again, with other draws, until a quiet run just fits into what is
+left of that time.  It ends after a number of requests, whatever happens, and prints figures as
+JSON.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ from __future__ import annotations
 import argparse
 import hashlib
 import json
+import math
 import os
 import random
 import re
@@ -173,6 +176,27 @@ class Ended:
     output: str
 
 
+@dataclass(frozen=True)
+class Round:
+    """A sweep that was killed, continued and has ended."""
+
+    folder: Path
+    books: Books
+    ends: list[Ended]
+
+    @property
+    def kills(self) -> int:
+        return sum(end.status == KILLED for end in self.ends)
+
+    @property
+    def dearest(self) -> int:
+        return max(end.cents for end in self.ends)
+
+    @property
+    def mebibytes(self) -> float:
+        return max(end.mebibytes for end in self.ends)
+
+
 class Soak:
     """The sweep in a folder, at two servers."""
 
@@ -190,8 +214,8 @@ class Soak:
             SWEEP.replace("REPRESENTATIONS", arguments.representations)
         )
 
-    def run(self, usd: float, kill_after: int | None = None) -> Ended:
-        """Run the command; kill it after so many requests."""
+    def run(self, usd: float, kill_after: int | None = None, until: float = math.inf) -> Ended:
+        """Run the command; kill it after so many requests, or at a moment of the clock."""
         before, first = self.books.cents, self.books.requests
         output = self._folder / "output.txt"
         with output.open("wb") as f:
@@ -213,29 +237,34 @@ class Soak:
         waiting = threading.Thread(target=wait)
         waiting.start()
         if kill_after is not None:
-            self._until(lambda: bool(usage) or self.books.requests - first >= kill_after)
+            self._until(lambda: bool(usage) or self.books.requests - first >= kill_after, until)
             with suppress(ProcessLookupError):
                 os.kill(process.pid, signal.SIGKILL)
         waiting.join()
         ((status, mebibytes),) = usage
         return Ended(status, mebibytes, self.books.cents - before, output.read_text())
 
-    def run_killed(self, calls: int) -> list[Ended]:
-        """Kill the command and continue it, until it was killed often enough or has ended."""
-        given, drawn = self._given, random.Random(self._given.seed)
+    def run_killed(self, calls: int, seed: str, until: float) -> list[Ended]:
+        """Kill the command and continue it, until it was killed often enough or has ended.
+
+        The last is killed at the moment ``until`` of the clock.
+        """
+        given, drawn = self._given, random.Random(seed)
         ends: list[Ended] = []
         kills = 0
-        while kills < given.kills:
+        while kills < given.kills and time.monotonic() < until:
             assert self.books.requests < given.most * calls, f"{self.books} after {kills} kills"
-            ends.append(self.run(given.usd, drawn.randrange(1, 2 * calls // given.kills + 2)))
+            kill_after = drawn.randrange(1, 2 * calls // given.kills + 2)
+            ends.append(self.run(given.usd, kill_after, until))
             if ends[-1].status == 0:
                 break
             kills += ends[-1].status == KILLED
         return ends
 
-    def _until(self, happened: Callable[[], bool]) -> None:
+    def _until(self, happened: Callable[[], bool], moment: float) -> None:
+        left = None if moment == math.inf else max(0.0, moment - time.monotonic())
         with self.books.changed:
-            self.books.changed.wait_for(happened)
+            self.books.changed.wait_for(happened, left)
 
     def _command(self, usd: float) -> list[str]:
         start = "import sys; from vlmeval_findit.cli import main; sys.exit(main(sys.argv[1:]))"
@@ -250,22 +279,31 @@ class Soak:
 
 def soak(folder: Path, given: argparse.Namespace) -> dict[str, object]:
     """Run all; return figures."""
+    start = time.monotonic()
     one, other = Misbehaving(f"{given.seed}/0"), Misbehaving(f"{given.seed}/1")
+    rounds: list[Round] = []
     with one, other:
         quiet = Soak(folder / "quiet", [one, other], given)
         end = quiet.run(usd=1e6)
         assert end.status == 0, end.output
         calls = quiet.books.answered
         assert quiet.books.requests == calls
-        noisy = Soak(folder / "noisy", [one, other], given)
-        one.calm = other.calm = False
-        ends = noisy.run_killed(calls)
-        one.calm = other.calm = True
-        while ends[-1].status != 0:
-            assert noisy.books.requests < given.most * calls, noisy.books
-            ends.append(noisy.run(given.usd))
-            assert ends[-1].status in (0, 3), ends[-1].output
-    return check(folder, given, calls, end, noisy.books, ends)
+        until = math.inf
+        if given.seconds is not None:
+            until = start + given.seconds - (time.monotonic() - start)
+        while not rounds or (given.seconds is not None and time.monotonic() < until):
+            name = f"noisy-{len(rounds)}"
+            noisy = Soak(folder / name, [one, other], given)
+            one.calm = other.calm = False
+            ends = noisy.run_killed(calls, f"{given.seed}/{name}", until)
+            one.calm = other.calm = True
+            while ends[-1].status != 0:
+                assert noisy.books.requests < given.most * calls, noisy.books
+                ends.append(noisy.run(given.usd))
+                assert ends[-1].status in (0, 3), ends[-1].output
+            rounds.append(Round(folder / name, noisy.books, ends))
+            check(folder / "quiet", given, calls, end, rounds[-1])
+    return figures_of(given, calls, end, rounds)
 
 
 def results(folder: Path) -> dict[str, str]:
@@ -279,46 +317,53 @@ def results(folder: Path) -> dict[str, str]:
 
 
 def check(
-    folder: Path,
-    given: argparse.Namespace,
-    calls: int,
-    quiet: Ended,
-    books: Books,
-    ends: list[Ended],
-) -> dict[str, object]:
-    """Check what the runs left; return figures."""
+    quiet_folder: Path, given: argparse.Namespace, calls: int, quiet: Ended, done: Round
+) -> None:
+    """Check what a round left."""
     from engine_fakes import assert_answered_once
 
-    assert_answered_once(folder / "noisy" / "out" / "calls.jsonl", calls)
-    kills = sum(end.status == KILLED for end in ends)
-    dearest = max(end.cents for end in ends)
-    limit = round(given.usd * 100)
+    assert_answered_once(done.folder / "out" / "calls.jsonl", calls)
     in_flight = 2 * AT_ONCE * CENTS
-    assert dearest <= limit + in_flight, f"{dearest} cents"
-    again = books.answered - calls
-    assert 0 <= again <= kills * 2 * AT_ONCE, f"{again} answers were paid twice"
-    assert not any("Traceback" in end.output for end in ends)
-    most = max(end.mebibytes for end in ends)
+    limit = round(given.usd * 100)
+    assert done.dearest <= limit + in_flight, f"{done.dearest} cents"
+    again = done.books.answered - calls
+    assert 0 <= again <= done.kills * 2 * AT_ONCE, f"{again} answers were paid twice"
+    assert not any("Traceback" in end.output for end in done.ends)
+    most = done.mebibytes
     assert most <= quiet.mebibytes + 64, f"{most:.0f} MiB, {quiet.mebibytes:.0f} when quiet"
-    left, expected = results(folder / "noisy"), results(folder / "quiet")
+    left, expected = results(done.folder), results(quiet_folder)
     differing = sorted(
         name for name in left.keys() | expected.keys() if left.get(name) != expected.get(name)
     )
     assert not differing, differing
+
+
+def figures_of(
+    given: argparse.Namespace, calls: int, quiet: Ended, rounds: list[Round]
+) -> dict[str, object]:
+    """Return figures of all rounds."""
+    drawn: Counter[str] = Counter()
+    statuses: Counter[int] = Counter()
+    for done in rounds:
+        drawn += done.books.drawn
+        statuses.update(end.status for end in done.ends)
     return {
-        "kills": kills,
-        "commands": len(ends),
-        "calls": calls,
-        "requests": books.requests,
-        "answered": books.answered,
-        "lost": books.lost,
-        "refused": books.refused,
-        "dearest command, cents": dearest,
-        "limit, cents": limit,
-        "statuses": dict(Counter(end.status for end in ends)),
-        "most MiB": round(most),
+        "rounds": len(rounds),
+        "kills": statuses[KILLED],
+        "commands": statuses.total(),
+        "calls of a round": calls,
+        "calls": calls * len(rounds),
+        "requests": sum(done.books.requests for done in rounds),
+        "answered": sum(done.books.answered for done in rounds),
+        "lost": sum(done.books.lost for done in rounds),
+        "refused": sum(done.books.refused for done in rounds),
+        "charged, cents": sum(done.books.cents for done in rounds),
+        "dearest command, cents": max(done.dearest for done in rounds),
+        "limit, cents": round(given.usd * 100),
+        "statuses": dict(statuses),
+        "most MiB": [round(done.mebibytes) for done in rounds],
         "quiet MiB": round(quiet.mebibytes),
-        "modes": len(books.drawn),
+        "modes": len(drawn),
     }
 
 
@@ -331,6 +376,7 @@ def main(arguments: list[str]) -> None:
     parser.add_argument("--representations", default="all")
     parser.add_argument("--usd", type=float, default=1.0, help="of each command")
     parser.add_argument("--most", type=int, default=5, help="requests, in calls")
+    parser.add_argument("--seconds", type=float, help="of all; without it, one round")
     parser.add_argument("--seed", default="1")
     given = parser.parse_args(arguments)
     start = time.monotonic()

@@ -5,15 +5,14 @@ from __future__ import annotations
 import json
 import os
 import pickle
-import resource
 import shutil
-import traceback
-import warnings
 import zipfile
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+from bounded import told_within
 from weight_headers import write_index
 
 from vlmeval_findit.models import NANO, SHIPPED
@@ -30,31 +29,9 @@ def told_of(folder: Path, change: Change, load: Callable[[Path], object]) -> str
     Its memory and time are bounded: who takes more is killed, or has no memory.
     """
     hostile_model(folder, change)
-    told = folder.with_name("told")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # of forks beside threads
-        child = os.fork()
-    if child == 0:
-        status = 99
-        try:
-            resource.setrlimit(resource.RLIMIT_CPU, (_SECONDS, _SECONDS))
-            before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-            try:
-                said = f"answer: {load(folder)}"
-            except (ValueError, OSError) as error:
-                said = f"error: {error}"
-            more = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
-            assert more < _MEBIBYTES << 10, f"{more >> 10} MiB"
-            told.write_text(said)
-            status = 0
-        except BaseException:
-            traceback.print_exc()
-        finally:
-            os._exit(status)
-    _, status = os.waitpid(child, 0)
-    assert status == 0, f"it ended with {status}"
+    told = told_within(partial(load, folder), seconds=_SECONDS, mebibytes=_MEBIBYTES)
     assert not folder.with_name("unpickled").exists()
-    return told.read_text()
+    return told
 
 
 class _Evil:
@@ -219,6 +196,15 @@ _DEEP = b"[" * 200_000
 _BOMB = "{% for i in range(99999) %}{% for j in range(99999) %}{% endfor %}{% endfor %}"
 _LONG = "{{ '%99999999999d' % 1 }}"
 
+
+def _only(condition: str) -> Change:
+    """Return a template that loops without end under a condition."""
+    return _template(
+        f"{{% if {condition} %}}{_BOMB}{{% endif %}}"
+        "<|image_pad|>{{ messages[-1]['content'][-1]['text'] }}"
+    )
+
+
 TEMPLATES: dict[str, Change] = {
     "loops within loops": _template(_BOMB),
     "a range of all": _template("{% for i in range(10**9) %}x{% endfor %}"),
@@ -246,6 +232,23 @@ TEMPLATES: dict[str, Change] = {
     "nested brackets": _template("{{ " + "(" * 20_000 + "1" + ")" * 20_000 + " }}"),
     "no image": _template("{{ messages[0]['content'][1]['text'] }}"),
     "a thousand images": _template("{% for i in range(1000) %}<|image_pad|>{% endfor %}"),
+}
+
+_PARTS = "messages[-1]['content']"
+
+# Templates that do harm in some conversations only
+PARTIAL: dict[str, Change] = {
+    f"only with {images} images": _only(f"{_PARTS}|length == {images + 1}")
+    for images in (0, 2, 5, 9)
+} | {
+    "only with several images": _only(f"{_PARTS}|length > 2"),
+    "only without a system message": _only("messages|length == 1"),
+    "only with a system message": _only("messages[0]['role'] == 'system'"),
+    "only with a long question": _only(f"{_PARTS}[-1]['text']|length > 500"),
+    "only with a very long question": _only(f"{_PARTS}[-1]['text']|length > 20000"),
+    "only with lines": _only(f"'\\n' in {_PARTS}[-1]['text']"),
+    "only with braces": _only(f"'{{' in {_PARTS}[-1]['text']"),
+    "only with other letters": _only(f"'ä' in {_PARTS}[-1]['text']"),
 }
 
 FILES: dict[str, Change] = {

@@ -8,7 +8,7 @@ from __future__ import annotations
 import base64
 import csv
 import io
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ from typing import Any
 from ..core import (
     UnpackedSizeError,
     check_unpacked,
+    most_unpacked,
     open_text,
     sha256_of,
     suggestion,
@@ -25,6 +26,9 @@ from .image_files import read_image_header
 from .table_files import TableError
 
 _ROWS_AT_ONCE = 16  # of Parquet; images may have 50 MB
+_BYTES_AT_ONCE = 64 << 20
+_BYTES_OF_A_ROW = 8  # in memory, at least
+_MOST_CELLS = 1 << 30  # bytes of the cells of any table
 
 Rows = Iterator[tuple[str, dict[str, Any]]]  # file and line, for messages; cells by column
 
@@ -65,7 +69,8 @@ def parquet_rows(
         error: what is raised.
 
     Raises:
-        error: a needed column is missing, or the file is no Parquet file.
+        error: a needed column is missing, the file is no Parquet file, a cell cannot be read, or
+            what comes out of it is too large.
     """
     import pyarrow as pa
     from pyarrow import parquet
@@ -76,21 +81,53 @@ def parquet_rows(
             there = file.schema_arrow.names
             _check_columns(path, there, needed, error)
             read = None if columns is None else [name for name in columns if name in there]
-            batches = file.iter_batches(_ROWS_AT_ONCE, columns=read)
-            rows = chain.from_iterable(batch.to_pylist() for batch in batches)
+            batches = file.iter_batches(_rows_at_once(file.metadata), columns=read)
+            rows = chain.from_iterable(_within(batches, path))
             for number, cells in enumerate(rows):
                 yield f"{path}, row {number}", cells
+    except error:
+        raise
     except UnpackedSizeError as problem:
         raise error(f"{path}: {problem}") from None
     except (pa.ArrowException, OSError) as problem:
         raise error(f"{path}: not a Parquet file: {problem}") from None
+    except (ValueError, OverflowError) as problem:  # text that is none, a date of no calendar
+        raise error(f"{path}: a cell cannot be read: {problem}") from None
 
 
 def _check_sizes(path: Path, metadata: Any) -> None:
-    """Raise UnpackedSizeError for a file whose pages unpack to more than a table has."""
+    """Raise UnpackedSizeError for a file whose pages unpack to more than a table has.
+
+    A value that is repeated, or none, takes no room in a page.  How many values a column states is
+    not looked at: for a damaged footer pyarrow ends the process then.
+    """
     groups = map(metadata.row_group, range(metadata.num_row_groups))
     stated = sum(group.total_byte_size for group in groups)
+    stated = max(stated, metadata.num_rows * _BYTES_OF_A_ROW)
     check_unpacked(stated, path.stat().st_size, "no table of annotations")
+
+
+def _rows_at_once(metadata: Any) -> int:
+    """Return how many rows fit into memory, though each may have the longest text of a column."""
+    groups = map(metadata.row_group, range(metadata.num_row_groups))
+    largest = max((group.total_byte_size for group in groups), default=0)
+    return max(1, min(_ROWS_AT_ONCE, _BYTES_AT_ONCE // max(largest, 1)))
+
+
+def _within(batches: Iterable[Any], path: Path) -> Iterator[list[dict[str, Any]]]:
+    """Yield the rows of batches; UnpackedSizeError if they become too many bytes.
+
+    A text of a dictionary is as long again in each of its rows.
+    """
+    most = max(_MOST_CELLS, most_unpacked(path.stat().st_size))
+    bytes_so_far = 0
+    for batch in batches:
+        bytes_so_far += batch.nbytes
+        if bytes_so_far > most:
+            raise UnpackedSizeError(
+                f"its cells have more than {most >> 20:,} MB: no table of annotations"
+            )
+        yield batch.to_pylist()
 
 
 def _check_columns(

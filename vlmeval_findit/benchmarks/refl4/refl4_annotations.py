@@ -18,7 +18,7 @@ from typing import Annotated, Any, Literal, TypeGuard
 from ...boxes import FILE_PIXELS
 from ...core import Checked, Finite, MisplacedError, Text, YesNo, read_json, validate
 from ...protocol import Reply, ReplyRecord
-from ...storage import ImagePath, ImageSide
+from ...storage import ImagePath, ImageSide, TableError, parquet_rows
 
 Refusal = Literal[
     "duplicate_id", "no_id", "no_format", "unknown_format", "negative_truth", "empty_split",
@@ -179,19 +179,16 @@ def read_annotations(folder: Path, split: RefL4Split) -> tuple[Annotation, ...]:
         FileNotFoundError: a file is missing.
         RefusedError: a file is refused, or an id occurs in both.
     """
-    import pyarrow
-    import pyarrow.parquet as pq
-
     result: list[Annotation] = []
     for name in map(file_name, split.parts):
-        try:
-            rows = pq.read_table(folder / name).to_pylist()
-        except FileNotFoundError:
+        if not (folder / name).exists():
             raise FileNotFoundError(
                 f"{folder / name} is missing: name the folder of the release's files"
-            ) from None
-        except pyarrow.ArrowInvalid as error:
-            raise RefusedError("unreadable", name, f"not a Parquet file: {error}") from None
+            )
+        try:
+            rows = [row for _, row in parquet_rows(folder / name)]
+        except TableError as error:
+            raise RefusedError("unreadable", name, str(error)) from None
         result += [annotation(row, f"{name}, row {i}") for i, row in enumerate(rows)]
     return of_split(result, split, " and ".join(map(file_name, split.parts)))
 

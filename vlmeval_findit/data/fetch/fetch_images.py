@@ -6,10 +6,13 @@ archive: it can only offer content, and only of plain files.
 
 from __future__ import annotations
 
+import bz2
 import errno
+import gzip
 import lzma
 import re
 import shutil
+import struct
 import tarfile
 import zipfile
 import zlib
@@ -18,11 +21,17 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path, PurePosixPath
-from typing import IO, NamedTuple, Protocol
+from typing import IO, Any, NamedTuple, Protocol
 
 from PIL.Image import Image
 
-from ...core import install_command, open_regular, suffix_of
+from ...core import (
+    UnpackedSizeError,
+    check_unpacked,
+    install_command,
+    open_regular,
+    suffix_of,
+)
 from ..sources import Archives, DataSource, Files, Origin
 from .download import Client, DownloadError, address_below, discard, fetch_file
 from .store import ImageStore, StoreError
@@ -35,6 +44,19 @@ FETCHED_BY_HAND = "to be got by hand: see the steps"
 
 # Bytes of an archive that is downloaded
 _LARGEST_ARCHIVE = 1 << 34
+
+_NO_IMAGES = "no archive of images"
+
+# Bytes of an archive that are read at once.  Headers of tar, as long names, are read whole, and
+# searched in quadratic time before Python 3.11.10.
+_AT_ONCE = 1 << 14
+
+# How packed tar archives are opened, by their beginning
+_PACKINGS: dict[bytes, Callable[..., Any]] = {
+    b"\x1f\x8b": gzip.open,
+    b"BZh": bz2.open,
+    b"\xfd7zXZ\0": lzma.open,
+}
 
 
 class Progress(Protocol):
@@ -175,7 +197,7 @@ def _unpack(job: FetchJob, archive: Path, left: dict[str, str], more: dict[str, 
             content = member.open()
             assert content is not None
             with content, part.open("xb") as f:
-                shutil.copyfileobj(content, f)
+                shutil.copyfileobj(content, f, _AT_ONCE)
 
         try:
             staged[name] = job.store.stage(name, write)
@@ -212,9 +234,12 @@ _DAMAGED = (
     EOFError,
     zlib.error,
     lzma.LZMAError,
+    struct.error,
     NotImplementedError,  # Of zipfile: an unknown compression
     RuntimeError,  # Of zipfile: a password
-    UnicodeDecodeError,  # Of zipfile: a name
+    ValueError,  # Of both: a name, a number, a place
+    OverflowError,
+    LookupError,
 )
 
 
@@ -230,19 +255,28 @@ def read_members(
         store: gets each member that ends like a name, in the archive's order.
 
     Raises:
-        ArchiveError: it is damaged.  gzip has its checksum at the end, so what was stored before
-            may be wrong, too.
+        ArchiveError: it is damaged, or unpacks to more than images do.  gzip has its checksum at
+            the end, so what was stored before may be wrong, too.
     """
     names = {PurePosixPath(tail).parts: name for name, tail in tails.items()}
     lengths = {len(tail) for tail in names}
     with open_regular(archive) as f:
         members = _zip_members if f.read(2) == b"PK" else _tar_members
+    packed = archive.stat().st_size
+    taken = 0
     try:
         for member in members(archive):
             path = PurePosixPath(member.path.replace("\\", "/")).parts
             tail = next((path[-n:] for n in lengths if path[-n:] in names), None)
             if tail and member.size <= largest:
+                # Members of a zip may be the same bytes.
+                taken += member.size
+                check_unpacked(taken, packed, _NO_IMAGES)
                 store(names[tail], member)
+    except ArchiveError:
+        raise
+    except UnpackedSizeError as error:
+        raise ArchiveError(str(error)) from None
     except _DAMAGED as error:
         raise ArchiveError(f"damaged archive: {error}") from None
     except OSError as error:  # Of bzip2 and gzip without a number, else of the disk
@@ -251,14 +285,45 @@ def read_members(
         raise ArchiveError(f"damaged archive: {error}") from None
 
 
+class _Unpacked:
+    """The content of a tar archive for tarfile, which reads headers whole, however large."""
+
+    def __init__(self, file: Path, content: IO[bytes]) -> None:
+        self._packed = file.stat().st_size
+        self._content = content
+
+    def tell(self) -> int:
+        return self._content.tell()
+
+    def seek(self, place: int) -> int:
+        self._check(place)
+        return self._content.seek(place)
+
+    def read(self, count: int) -> bytes:
+        if count > _AT_ONCE:
+            raise UnpackedSizeError(f"a header of {count:,} bytes: {_NO_IMAGES}")
+        self._check(self._content.tell() + count)
+        return self._content.read(count)
+
+    def _check(self, place: int) -> None:
+        check_unpacked(place, self._packed, _NO_IMAGES)
+
+
 def _tar_members(file: Path) -> Iterator[_Member]:
     """Yield the plain files of a tar archive: neither links nor devices."""
-    with tarfile.open(file) as archive:
-        for info in archive:
-            if info.isreg():
-                yield _Member(info.name, info.size, partial(archive.extractfile, info))
+    with file.open("rb") as f:
+        begin = f.read(6)
+    opened = next((of for mark, of in _PACKINGS.items() if begin.startswith(mark)), open)
+    with opened(file, "rb") as content:
+        unpacked = _Unpacked(file, content)
+        with tarfile.open(fileobj=unpacked, mode="r:") as archive:  # type: ignore[call-overload]
+            for info in archive:
+                if info.size < 0:  # It leads back to where it was
+                    raise ArchiveError(f"damaged archive: {info.name} has {info.size} bytes")
+                if info.isreg():
+                    yield _Member(info.name, info.size, partial(archive.extractfile, info))
         # To the end, where gzip has its checksum.
-        while archive.fileobj is not None and archive.fileobj.read(1 << 20):
+        while unpacked.read(_AT_ONCE):
             pass
 
 

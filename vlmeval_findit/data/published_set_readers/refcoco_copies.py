@@ -36,7 +36,7 @@ from typing import Any, NoReturn
 from ...benchmarks.findit import Family
 from ...boxes import Corners
 from ...core import Count, Text, error_line, read_bytes
-from ...storage import Size, TableError, named_image, tsv_rows
+from ...storage import Size, TableError, named_image, parquet_rows, tsv_rows
 from ..annotated_samples import (
     AnnotatedBox,
     AnnotationError,
@@ -263,18 +263,8 @@ def _list(split: Split, files: Sequence[Path]) -> Rows:
 
 
 def _parquet(split: Split, files: Sequence[Path], *columns: str) -> Rows:
-    import pyarrow
-    import pyarrow.parquet as pq
-
     for path in files:
-        try:
-            with pq.ParquetFile(path) as file:
-                for number, row in enumerate(
-                    row for batch in file.iter_batches(16) for row in batch.to_pylist()
-                ):
-                    yield f"{path}, row {number}", row
-        except (pyarrow.ArrowException, OSError) as error:
-            raise AnnotationError(f"{path}: not a Parquet file: {error}") from None
+        yield from parquet_rows(path, error=AnnotationError)
 
 
 def _refs(split: Split, path: Path) -> Rows:

@@ -1,7 +1,8 @@
 """Try chat templates in a process of their own: some loop for ever, or make gigabytes.
 
 A template is a program, and comes with the files of a model. Nothing can stop one in this process,
-so one conversation is written in another, whose time and memory the system limits.
+so conversations of all kinds that we ask are written in another, whose time and memory the system
+limits: with no image and with several, short and long, with and without a system message.
 """
 
 from __future__ import annotations
@@ -47,11 +48,26 @@ for turns in asked["conversations"]:
 sys.exit(4 if longest > asked["most"] else 0)
 """
 
-_USER = {
-    "role": "user",
-    "content": [{"type": "image"}, {"type": "text", "text": "Where is the cat?"}],
-}
+_MOST_IMAGES = 9
+_QUESTION = "Where is the cat?"
+_LONG = (  # as long as a prompt with examples, a list of classes, or a label of a stranger
+    f'{_QUESTION}\nAnswer in JSON: [{{"bbox_2d": [x1, y1, x2, y2], "label": "cat"}}]\n' * 8,
+    f"{_QUESTION} Choose one of 1. dog, 2. bird, 3. äöü 猫\n" * 800,
+)
 _SYSTEM = {"role": "system", "content": [{"type": "text", "text": "Answer in JSON."}]}
+
+
+def _asking(text: str, images: int) -> dict[str, Any]:
+    parts = [{"type": "image"} for _ in range(images)]
+    return {"role": "user", "content": [*parts, {"type": "text", "text": text}]}
+
+
+def _conversations() -> list[list[dict[str, Any]]]:
+    """Return conversations of the kinds that are asked."""
+    turns = [_asking(_QUESTION, images) for images in range(_MOST_IMAGES + 1)]
+    turns += [_asking(text, 1) for text in _LONG]
+    turns += [_asking(text, 2) for text in _LONG]
+    return [*([turn] for turn in turns), *([_SYSTEM, turn] for turn in turns)]
 
 
 def refuse_endless_templates(where: str, templates: Any, switches: Mapping[str, Any]) -> None:
@@ -78,7 +94,7 @@ def _why_endless(template: str, switches: str) -> str | None:
     asked = {
         "template": template,
         "switches": parse_json(switches),
-        "conversations": [[_USER], [_SYSTEM, _USER]],
+        "conversations": _conversations(),
         "seconds": _SECONDS,
         "memory": _MEMORY,
         "most": _MOST_TEXT,
