@@ -112,7 +112,20 @@ _VALUES = st.recursive(
 
 
 @given(_VALUES)
-@example([1e-05, 1e16, 1e22, -0.0, float("nan"), float("inf")])
+@example(
+    [
+        1e-05,
+        6.103515625e-05,
+        -9.9e-5,
+        0.0001,
+        10.00001,
+        1e16,
+        1e22,
+        -0.0,
+        float("nan"),
+        float("inf"),
+    ]
+)
 @example([2**63, 2**64, -(2**70), "1e5", "null", "\ud800", '\x00\x1f\x7f\u2028/"\\'])
 def test_cells_are_as_json_writes_them(value: Any) -> None:
     expected = json.dumps(value, ensure_ascii=False, separators=(",", ":"))

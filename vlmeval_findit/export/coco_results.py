@@ -81,7 +81,7 @@ def to_coco(runs: Sequence[Run], out: Path, confidence: str | None = None) -> It
     if copies:
         yield (
             f"{counted(len(copies), 'image')} copied to {IMAGES}/ without EXIF, by which some "
-            "programs turn images; …_coco_truth.json names the copies"
+            "programs turn images; …_coco_truth.json names the copies, and the originals in copy_of"
         )
     for what, count in counts.items():
         yield f"{count:,} {what}"
@@ -100,6 +100,8 @@ def _name_copies(run: Run, boxes: CocoBoxes, copies: ImageCopies) -> None:
     for image in boxes.images.values():
         path = folder / image["file_name"]
         if is_turned(path):
+            # Whose results name the image itself finds it by this.
+            image["copy_of"] = image["file_name"]
             image["file_name"] = copies.add(path, (image["width"], image["height"]))
 
 

@@ -162,8 +162,8 @@ def _json_cells(values: Sequence[Any]) -> list[str]:
         text = _fast_encode()(values).decode()
     except (TypeError, ValueError, OverflowError):
         text = "null"
-    # It writes null for NaN, and 1e16 for 1e+16.
-    if "null" not in text and not ("e" in text and _EXPONENT.search(text)):
+    # It writes null for NaN, 1e16 for 1e+16, and 0.00006 for 6e-05.
+    if "null" not in text and not _OTHERWISE.search(text):
         # In JSON a line feed inside of a text is written as \\n.
         return text[:-1].split("\n")
     if len(values) == 1:
@@ -182,7 +182,8 @@ def _plain(value: Any) -> Any:
     return value.value if isinstance(value, Enum) else vars(value)
 
 
-_EXPONENT = re.compile(r"\de")
+# What may be a number that json.dumps writes otherwise
+_OTHERWISE = re.compile(r"\de|(?<!\d)0\.0000")
 # One for all cells: json.dumps would make one for each
 _CELLS = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=_plain)
 

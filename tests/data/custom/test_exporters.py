@@ -52,7 +52,9 @@ def results_with_ids_of(reference: Path, results: Path, truth: Path) -> list[dic
     other = json.loads(reference.read_text())
     images = {Path(decode_name(row["file_name"])).name: row["id"] for row in other["images"]}
     classes = {row["name"]: row["id"] for row in other["categories"]}
-    image_names = {row["id"]: Path(row["file_name"]).name for row in own["images"]}
+    image_names = {
+        row["id"]: Path(row.get("copy_of", row["file_name"])).name for row in own["images"]
+    }
     class_names = {row["id"]: row["name"] for row in own["categories"]}
     rows = json.loads(results.read_text())
     for row in rows:
