@@ -41,7 +41,13 @@ TEXT = "FindIt_Pascal_xyxy_text"
 LABELS = "FindIt_Pascal_multilabel_xyxy_json"
 NOW = datetime(2026, 1, 2, 3, 4, tzinfo=UTC)
 IN_PART = "known of some answers: not compared"
-SECONDS, TOKENS, DOLLARS, GPU_SECONDS, CPU_SECONDS, PIXELS = range(len(COST_AXES))
+AXES = {cost.name: at for at, cost in enumerate(COST_AXES)}
+SECONDS = AXES["seconds"]
+TOKENS = AXES["tokens out"]
+DOLLARS = AXES["USD"]
+GPU_SECONDS = AXES["GPU seconds"]
+CPU_SECONDS = AXES["CPU seconds"]
+PIXELS = AXES["pixels"]
 
 
 def model_panel(*runs: Run) -> CostPanel:
