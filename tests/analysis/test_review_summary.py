@@ -187,6 +187,9 @@ def test_rows_that_any_audit_listed_are_listed() -> None:
     assert (wrong.random, wrong.random_wrong) == (8, 0)
     assert (wrong.listed, wrong.listed_judged, wrong.listed_wrong) == (102, 2, 2)
     assert (wrong.total.value, wrong.total.low) == (2, 2)
+    # None of eight: 1 - 0.025 ** (1 / 8)
+    assert wrong.share_low == 0
+    assert wrong.share_high == pytest.approx(0.3694, abs=1e-4)
 
 
 # A second audit, and how the reason begins that nothing follows for all rows

@@ -111,6 +111,9 @@ def test_damaged_lines_say_key_and_nearest_value(change: dict[str, Any], says: s
         ({"unlisted": 9}, "unlisted: 2 listed and 9 unlisted are not 10 rows"),
         ({"listed": [3, 3]}, "listed: duplicate 3"),
         ({"rows": 0}, "rows: 0 should be a whole number, at least 1"),
+        ({"judged": "0-8"}, "judged: has 9 rows, not 10"),
+        ({"judged": "0-4, 6-10"}, "judged: lacks row 5, which is listed"),
+        ({"judged": "0-"}, "judged: '0-' should be rows and ranges of rows, as '0-23, 30'"),
     ],
 )
 def test_counts_of_an_audit_add_up(change: dict[str, Any], says: str) -> None:

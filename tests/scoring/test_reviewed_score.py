@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -262,6 +263,28 @@ def test_reviews_of_another_table_are_refused(world: World) -> None:
     with pytest.raises(ReviewsError, match=r"no review is of a row of .*Pascal\.tsv") as raised:
         scored(path, other)
     assert other.table[:19] in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("number", "they"),
+    [
+        (0, "there are none"),
+        (1, "they are of sha256:000000000000…"),
+        (2, "they are of sha256:000000000000…, sha256:111111111111…"),
+        (3, "they are of sha256:000000000000…, sha256:111111111111… and 1 more"),
+        (5, "they are of sha256:000000000000…, sha256:111111111111… and 3 more"),
+    ],
+)
+def test_two_tables_of_other_reviews_are_named(number: int, they: str, world: World) -> None:
+    review = Reviewer(NAME).review(3, ReviewVerdict.EXCLUDE)
+    others = [
+        replace(review, table=f"sha256:{64 * str(at)}", row=f"sha256:{64 * 'f'}")
+        for at in range(number)
+    ]
+    path = world.predict("Truthful", NAME, truthful)
+    with pytest.raises(ReviewsError) as refused:
+        scored(path, *others[::-1])
+    assert f": {they}. Name" in str(refused.value)
 
 
 def test_a_row_that_changed_after_its_review_is_refused(world: World) -> None:

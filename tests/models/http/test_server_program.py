@@ -95,6 +95,10 @@ LM_STUDIO = {
         ]
     },
 }
+LM_STUDIO_WITHOUT_NAMES = {
+    "/v1/models": None,
+    "/api/v0/models": {"data": [{"compatibility_type": "gguf", "quantization": "Q8_0"}]},
+}
 TGI = {
     "/v1/models": models(QWEN, id=QWEN),
     "/info": {"model_id": QWEN, "model_sha": SHA, "version": "3.3.6", "router": "tgi"},
@@ -113,6 +117,11 @@ TGI = {
         (LLAMA_CPP, RunningProgram("llama.cpp", "b6887-d261223d2", "Qwen3VL-8B-Q4_K_M.gguf")),
         (OLLAMA, RunningProgram("ollama", "0.12.7", "qwen3-vl:8b")),
         (LM_STUDIO, RunningProgram("LM Studio", "", "qwen/qwen3-vl-8b 4bit")),
+        (
+            {**LM_STUDIO, "/v1/models": models("organization_owner")},
+            RunningProgram("LM Studio", "", "mine"),
+        ),
+        (LM_STUDIO_WITHOUT_NAMES, RunningProgram("LM Studio")),
         (TGI, RunningProgram("TGI", "3.3.6", QWEN, SHA)),
         ({"/v1/models": models("lmdeploy")}, RunningProgram("lmdeploy")),
     ],
@@ -155,6 +164,8 @@ def test_a_program_may_not_tell_its_version(page: object) -> None:
         ("./out/mine", "mine", ""),
         (r"C:\models\mine", "mine", ""),
         (f"/home/me/.cache/hub/models--Qwen--Qwen3-VL-8B/snapshots/{SHA}", "Qwen/Qwen3-VL-8B", SHA),
+        # The first two dashes part owner and name; a name may have such of its own.
+        (f"/hub/models--me--mine--2/snapshots/{SHA}/", "me/mine--2", SHA),
         (7, "", ""),
     ],
 )
