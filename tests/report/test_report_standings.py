@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from boards import JSON, LABELS_JSON, NOW, TEXT, board, many, runs
 from report_browser import luminance
-from scored_runs import World, grid, query, saying, speaking
+from scored_runs import World, failing, grid, query, saying, speaking
 
 from vlmeval_findit.leaderboard import SPACE_IN_DOUBT, Board, make_board, remarks
 from vlmeval_findit.report import (
@@ -228,6 +228,27 @@ def test_spaces_in_doubt_are_on_the_first_screen(runs: list[Run], doubts: int) -
         first, *others = dict(remarks(board))[SPACE_IN_DOUBT]
         more = f"; {len(others)} more in Notes" if others else ""
         assert shown["meant"] == ("Coordinate space in doubt", f"{first}{more}")
+
+
+@pytest.mark.parametrize("failing_models", [0, 1, 5])
+def test_failed_calls_are_on_the_first_screen(world: World, failing_models: int) -> None:
+    """Of all that was asked, in reported formats; the models with the most are named."""
+    tables = {JSON: "Pascal", "FindIt_RefCOCO_xyxy_json": "RefCOCO"}
+    for table in tables.values():
+        world.table(table, [query(at, f"{at}.jpg") for at in range(6)])
+    for at in range(6):
+        answer = failing if at < failing_models else saying("[]")
+        for name in tables:
+            world.predict(f"M{at}", name, answer)
+    board = ranked(world)
+    shown = headlines(board)
+    assert ("answered" in shown) == (failing_models > 0)
+    assert ("Failed calls" in dict(remarks(board))) == (failing_models > 0)
+    if failing_models:
+        answer, because = shown["answered"]
+        assert answer == f"{4 * failing_models} of 72 calls failed", "rows 0 and 3 of two tables"
+        whose = "4 of M0" if failing_models == 1 else "4 of M0, 4 of M1, 4 of M2 and 2 more models"
+        assert because.startswith(f"{whose}; they count as misses here")
 
 
 def test_one_model_is_in_no_contest(world: World) -> None:

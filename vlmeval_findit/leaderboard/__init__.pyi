@@ -36,6 +36,7 @@ from .notes import (
     signs_of as signs_of,
     how_to_read as how_to_read,
     format_note as format_note,
+    cells_on_datasets as cells_on_datasets,
     datasets_in_words as datasets_in_words,
     formats_used as formats_used,
     SPACE_IN_DOUBT as SPACE_IN_DOUBT,

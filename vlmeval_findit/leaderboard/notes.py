@@ -91,12 +91,13 @@ def formats_used(board: Board) -> list[tuple[str, str, list[str]]]:
 
     Empty if the benchmark has a single format without a name.
     """
-    used = group_by(_on_datasets(board), lambda cell: (cell.model, cell.format))
+    used = group_by(cells_on_datasets(board), lambda cell: (cell.model, cell.format))
     named = any(name for _, name in used)
     return [(*key, [cell.dataset for cell in group]) for key, group in used.items() if named]
 
 
-def _on_datasets(board: Board) -> list[BoardCell]:
+def cells_on_datasets(board: Board) -> list[BoardCell]:
+    """Return the cells that values rest on: reported formats, of each counted dataset."""
     counted = board.counted_datasets
     return [cell for cell in board.ordered_cells() if cell.dataset in counted]
 
@@ -424,7 +425,7 @@ def _failure_lines(board: Board) -> list[str]:
         queries = sum(cell.queries for cell in cells)
         return f"{failures:,} of {queries:,} calls failed"
 
-    failed = [cell for cell in _on_datasets(board) if cell.failures]
+    failed = [cell for cell in cells_on_datasets(board) if cell.failures]
     by_model = group_by(failed, lambda cell: cell.model)
     if len(by_model) > MOST:
         return [
@@ -456,7 +457,7 @@ def _rejection_lines(board: Board) -> list[str]:
     """Return lines on answers to queries with nothing to find; of more than a few the total."""
     runs: list[Run] = []
     lines: list[tuple[str, str, str]] = []
-    for cell in _on_datasets(board):
+    for cell in cells_on_datasets(board):
         line = rejection_line(cell.run.sums) if cell.run is not None else None
         if cell.run is not None and line is not None:
             runs.append(cell.run)

@@ -13,6 +13,7 @@ from ..leaderboard import (
     SPACE_IN_DOUBT,
     Board,
     RankedValue,
+    cells_on_datasets,
     difference_of,
     formats_compared,
     formats_tried,
@@ -138,6 +139,7 @@ def headlines_of(
     return [
         *first,
         *_certain(board, panel),
+        *_failed_calls(board),
         *_doubtful_space(board),
         *_format(board, panel),
         *_error(panel.dots[0], losses),
@@ -275,6 +277,31 @@ def _why_untested(best: Dot, other: Dot) -> str:
         if dot.entry.elsewhere is not None and dot.entry.elsewhere.value is None:
             return f"no value {ELSEWHERE} of {dot.model} is known (see Notes)"
     return TOO_FEW_IMAGES
+
+
+_MOST_FAILING = 3  # Models that the card of failed calls names
+
+
+def _failed_calls(board: Board) -> Iterator[Headline]:
+    """Yield how many calls failed, and of which models most did; nothing where all were answered.
+
+    Calls are those behind the values of the board, in reported formats.
+    """
+    cells = cells_on_datasets(board)
+    failures = Counter[str]()
+    for cell in cells:
+        failures[cell.model] += cell.failures
+    failures = +failures
+    if not failures:
+        return
+    asked = sum(cell.queries for cell in cells)
+    named = [f"{count:,} of {model}" for model, count in failures.most_common(_MOST_FAILING)]
+    because = ", ".join(named)
+    if more := len(failures) - len(named):
+        because += f" and {counted(more, 'more model')}"
+    because += "; they count as misses here: run the same command again to ask them again"
+    answer = f"{failures.total():,} of {asked:,} calls failed"
+    yield Headline("Was every call answered?", answer, because)
 
 
 def _doubtful_space(board: Board) -> Iterator[Headline]:
