@@ -292,6 +292,23 @@ def test_a_model_that_reads_like_another_is_of_its_family(world: World) -> None:
     assert (family_of(unknown), known_family(unknown)) == ("other", None)
 
 
+def test_the_record_says_the_family_before_the_name(world: World) -> None:
+    right = expressions(world, {})
+    run = world.run("Qwen3-VL-8B", EXPRESSIONS, answering(EXPRESSIONS, right))
+    provenance = run.provenance
+    assert provenance.identity is not None
+    records = {
+        "Qwen3-VL": provenance.identity,
+        "InternVL": replace(provenance.identity, reads_like="InternVL"),
+        "Molmo": replace(like("Molmo")(provenance.identity), reads_like="InternVL"),
+    }
+    for family, identity in records.items():
+        recorded = replace(run, provenance=replace(provenance, identity=identity))
+        assert known_family(recorded) == family_of(recorded) == family
+    without = replace(run, provenance=replace(provenance, identity=None))
+    assert known_family(without) == "Qwen3-VL"
+
+
 def test_a_second_model_of_a_family_adds_less(world: World) -> None:
     right = expressions(world, {7: ELSEWHERE})
     left, other, third = two_models(
