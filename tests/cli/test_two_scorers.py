@@ -102,6 +102,11 @@ def _watch(*paths: Path) -> None:
     watch_checkpoints._print_curves("M", Path("outputs"), None, set())
 
 
+def _search(*paths: Path) -> None:
+    asked = "--model", "FindIt-Nano", "--data", "Pascal", "--work-dir", "outputs"
+    main(["search", *asked, "--dry-run"])
+
+
 def _samples(first: Path, second: Path) -> None:
     """Print the samples of a run, of which the second is another model's answers."""
     folder = first.parent / MORE_SAMPLES / "2"
@@ -133,6 +138,7 @@ READERS: Mapping[str, Mapping[str, Callable[[Path, Path], None]]] = {
     },
     "cli.watch_checkpoints": {"watch-checkpoints": _watch},
     "cli.audit": {"audit": _called("audit", "outputs")},
+    "cli.search": {"search --dry-run": _search},
     "analysis.sample_scores": {"samples": _samples},
     "api.dataframes": {
         "findit.compare": lambda *paths: print(findit.compare(*paths)),

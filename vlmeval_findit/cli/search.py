@@ -11,6 +11,7 @@ from ..analysis import format_pilots, ranking_rule, shown_by_search
 from ..benchmarks.findit import BENCHMARK, MARKS, AnnotationTable
 from ..core import counted, suggestion
 from ..data import load_dataset
+from ..leaderboard import group_comparable
 from ..models import ModelOptions, find_model, space_or_variable
 from ..scoring import RowData, RunError, load_runs
 from ..statistics import CHANCE, Sized, assumed_pilot
@@ -128,7 +129,10 @@ def _print_power(sweep: Sweep, limit: int) -> None:
         with suppress(RunError):  # None of its runs is scored
             earlier = load_runs([sweep.work_dir], keep=RowData.SUMS)
     dataset = variants[0].board_dataset
-    pilots = format_pilots([run for run in earlier if run.board_dataset == dataset])
+    comparable, others = group_comparable(run for run in earlier if run.board_dataset == dataset)
+    for other in others:
+        print_note(f"not in what is told apart: {other.run.path}: {other.reason}")
+    pilots = [pilot for runs in comparable for pilot in format_pilots(runs.runs)]
     asked = f"{counted(images, 'image')} and {len(variants)} formats"
     if pilots:
         ways = {f"as in {sweep.work_dir} ({counted(len(pilots), 'pair')})": pilots}
