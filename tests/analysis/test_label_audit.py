@@ -246,6 +246,19 @@ def test_boxes_on_ignored_objects_are_no_answer(world: World) -> None:
     assert row_of(audit, 9).fault is not LabelFault.MISSING
 
 
+def test_boxes_that_half_of_the_models_found_are_found(world: World) -> None:
+    nothing = (60.0, 60.0, 100.0, 95.0)
+    right = objects(world, {9: (*pair(9), nothing), 12: (*pair(12), nothing)})
+
+    def finding(at: int, answer: Right) -> Right:
+        return Right((*answer.boxes, nothing)) if at == 9 else answer
+
+    models = {"Left": answering(OBJECTS, right), "Right": answering(OBJECTS, right, change=finding)}
+    audit = audit_labels([world.run(model, OBJECTS, answer) for model, answer in models.items()])
+    assert {row.index: row.unfound for row in audit.rows if row.unfound} == {12: 1}
+    assert [row.index for row in audit.not_found(())] == [12]
+
+
 def test_one_object_is_asked_for_if_all_labels_have_one(world: World) -> None:
     right = expressions(world, {})
     one = audit_labels(two_models(world, EXPRESSIONS, right))

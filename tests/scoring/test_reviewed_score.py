@@ -232,6 +232,16 @@ def test_random_rows_have_one_order_in_all_runs(world: World) -> None:
     assert reverse == straight
 
 
+def test_runs_that_an_audit_compared_are_voters_too(world: World) -> None:
+    """Reviews of random rows may name no run: nobody's answers were shown."""
+    audit = Reviewer(NAME, voters=("ab12",)).audit(listed=[0])
+    shown = Reviewer(NAME, voters=("cd34",)).review(0, ReviewVerdict.LABEL)
+    path = world.predict("Truthful", NAME, truthful)
+    run = score_file_reviewed(path, settings_from({}), None, Reviews((shown,), (audit,)))
+    assert run.reviews is not None
+    assert run.reviews.voters == ("ab12", "cd34")
+
+
 def test_all_rows_reviewed_favour_nobody(world: World) -> None:
     reviewer = Reviewer(NAME, voters=("ab12",))
     path = world.predict("Truthful", NAME, truthful)

@@ -119,8 +119,9 @@ def test_a_failed_call_is_not_an_empty_answer() -> None:
     assert failed.wrong[ODD] < empty.wrong[ODD]
 
 
-def test_models_of_one_family_say_less_together() -> None:
-    votes = votes_of(ONE, {THERE: 0}, ONE, ONE, single=True)
+@pytest.mark.parametrize("label", [THERE, WIDE])
+def test_models_of_one_family_say_less_together(label: tuple[float, float, float, float]) -> None:
+    votes = votes_of(ONE, {label: 0}, ONE, ONE, single=True)
     apart, alike = label_doubts(votes), label_doubts(votes, FAMILY_CORRELATION)
     assert alike.wrong[ODD] < apart.wrong[ODD]
 
@@ -130,6 +131,13 @@ def test_one_model_estimates_nothing() -> None:
     doubts = label_doubts(votes_of(ONE, {THERE: 0}, ONE, single=True))
     assert set(doubts.shares.values()) == {0.02}
     assert int(doubts.wrong.argmax()) == ODD
+
+
+def test_one_model_strays_in_one_box_of_twenty() -> None:
+    """However far its box is from the label, it may be the model's fault."""
+    doubts = label_doubts(votes_of(ONE, {WIDE: 0}, ONE, single=True))
+    odds = doubts.claims[LabelFault.BOX].odds[ODD]
+    assert odds == pytest.approx(0.02 / 0.98 * 20, rel=0.1)
 
 
 def found_of_real(rows: int, models: int, recall: float, correlation: float) -> Flags:
@@ -301,6 +309,17 @@ def test_reviews_of_one_kind_do_not_make_certain(verdict: bool) -> None:
     (after,) = fit.apply(np.array([0.6])).tolist()
     assert 0.01 < after < 0.999
     assert (after > 0.6) is verdict
+
+
+@pytest.mark.parametrize("certain", [0.0, 1.0])
+def test_certain_doubts_calibrate_like_nearly_certain_ones(certain: float) -> None:
+    """Rounding makes them certain: where models agree the odds are beyond all digits."""
+    p = np.array([certain] * 30 + [0.5] * 20)
+    wrong = np.arange(50) % 2 == 0
+    fit = calibrate_doubts(p, wrong)
+    assert fit == calibrate_doubts(np.clip(p, 1e-4, 1 - 1e-4), wrong)
+    (after,) = fit.apply(np.array([certain])).tolist()
+    assert min(certain, 0.5) < after < max(certain, 0.5)
 
 
 def average_precision(scores: NDArray[np.float64], wrong: Flags) -> float:
