@@ -42,3 +42,9 @@ def test_a_box_twice_may_be_found_twice() -> None:
     votes = count_votes([label], [[label], [label]], single=False)
     assert votes.labelled.detected.all()
     assert votes.labelled.answered[:, 0].tolist() == [list(HERE), list(NEAR)]
+
+
+def test_a_box_twice_may_be_found_by_nobody() -> None:
+    label = classed_boxes([HERE, NEAR, FAR], [0, 0, 0])
+    votes = count_votes([label], [[classed_boxes([FAR], [0])], [NOTHING]], single=False)
+    assert votes.labelled.detected.tolist() == [[False, False], [False, False], [True, False]]
