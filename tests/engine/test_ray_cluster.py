@@ -152,6 +152,12 @@ def is_gone(kind: str, marks: Path) -> bool:
     return bool(pids) and not any(map(is_alive, pids))
 
 
+class OnMachines(FakeDeployment):
+    """Hands over one batch at a time, as Ray's deployments do."""
+
+    window = 8
+
+
 class Run:
     """A sweep over machines, and what is seen of it."""
 
@@ -161,7 +167,7 @@ class Run:
         self.watcher = Silent()
         client = partial(load, behaviours, self.marks)
         options = CallOptions(**inference)
-        self._host = FakeDeployment(None, lambda _: RayBackend(client, options))
+        self._host = OnMachines(None, lambda _: RayBackend(client, options))
 
     def go(self) -> Run:
         go(demo_sweep(self.folder), self._host, watcher=self.watcher)
