@@ -40,7 +40,9 @@ def load_client(checkpoint: str, row: str, **settings: Any) -> LocalClient:
 
 def main(folder: Path, rows: int) -> int:
     sweep = parse_sweep(f"{SWEEP}limit: {rows}\njournal: {folder / 'calls.jsonl'}", "sweep", folder)
-    return run_and_print(sweep, [deployment_of(ModelEntry(NANO))], folder / "best.yaml")
+    # Several batches, so that a run can be stopped between two
+    entry = ModelEntry(NANO, resources={"batch_size": 8})
+    return run_and_print(sweep, [deployment_of(entry)], folder / "best.yaml")
 
 
 if __name__ == "__main__":

@@ -38,6 +38,10 @@ FEWER = {
     "docs/how-to/train.md": {
         "300": "20",
         "150": "10",
+        "50": "10",
+        "max_steps=60": "max_steps=4",
+        "save_steps=20": "save_steps=4",
+        "Rewarded-step-60": "Rewarded-step-4",
         "--limit 120": "--limit 40",
         "--limit 60": "--limit 20",
     },
