@@ -152,22 +152,34 @@ def is_gone(kind: str, marks: Path) -> bool:
     return bool(pids) and not any(map(is_alive, pids))
 
 
-class OnMachines(FakeDeployment):
+class OneBatch(FakeDeployment):
     """Hands over one batch at a time, as Ray's deployments do."""
 
     window = 8
 
 
+class LargeBatches(FakeDeployment):
+    """Hands over so many images at a time that a replica's first item says: no call will do."""
+
+    window = 32
+
+
 class Run:
     """A sweep over machines, and what is seen of it."""
 
-    def __init__(self, folder: Path, behaviours: Mapping[str, str], **inference: Any) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        behaviours: Mapping[str, str],
+        deployment: type[FakeDeployment] = OneBatch,
+        **inference: Any,
+    ) -> None:
         self.folder, self.marks = folder, folder / "marks"
         self.marks.mkdir(parents=True)
         self.watcher = Silent()
         client = partial(load, behaviours, self.marks)
         options = CallOptions(**inference)
-        self._host = OnMachines(None, lambda _: RayBackend(client, options))
+        self._host = deployment(None, lambda _: RayBackend(client, options))
 
     def go(self) -> Run:
         go(demo_sweep(self.folder), self._host, watcher=self.watcher)
@@ -267,8 +279,32 @@ def test_the_gpus_of_a_replica_share_a_machine(
     assert set(run.calls()) == {both}
 
 
-def test_replicas_that_answer_nothing_end_the_run(machines: Machines, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("deployment", "behaviour"), [(OneBatch, "late"), (LargeBatches, "warns")]
+)
+def test_a_replica_without_hope_speaks_for_itself(
+    deployment: type[FakeDeployment],
+    behaviour: str,
+    machines: Machines,
+    tmp_path: Path,
+    undisturbed: Mapping[str, str],
+) -> None:
+    """It is retired while the other waits in its first call, or loads its model."""
+    sick, other = machines.add(2)
+    run = Run(tmp_path, {sick: "fails", other: behaviour}, deployment, replicas=2).go()
+    check(run, undisturbed)
+    assert not any(answer.error for answer in run.watcher.answers)
+    assert run.calls()[other] == 100 > run.calls()[sick] > 0
+
+
+@pytest.mark.parametrize(
+    ("deployment", "other"), [(OneBatch, "does not load"), (LargeBatches, "fails")]
+)
+def test_replicas_that_answer_nothing_end_the_run(
+    deployment: type[FakeDeployment], other: str, machines: Machines, tmp_path: Path
+) -> None:
     """Their first calls fail in the same words, so the others would fail, too."""
-    run = Run(tmp_path, dict.fromkeys(machines.add(2), "fails"), replicas=2)
-    with pytest.raises(UnfinishedError, match="no further call would be answered either"):
+    one, two = machines.add(2)
+    run = Run(tmp_path, {one: "fails", two: other}, deployment, replicas=2)
+    with pytest.raises(UnfinishedError, match=r"no further call would be answered either: .*CUDA"):
         run.go()

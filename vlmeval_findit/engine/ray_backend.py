@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..core import error_line, install_command
-from ..protocol import CallResult, CancelledError
+from ..protocol import CallResult, CancelledError, StopReason
 from .backend import (
     CallOptions,
     CancelToken,
@@ -117,11 +117,15 @@ class _RayRun(ScheduledRun[WorkResult]):
 
     def _result(self, finished: FinishedItem) -> WorkResult | None:
         item: WorkItem = finished.item.value
+        stop = None
         if finished.outcome is CallOutcome.HOPELESS:
-            return not_loaded(item, self._problem)
-        if finished.outcome is not CallOutcome.FAILED or self._cancel.requested:
+            if not finished.item.reason:
+                return not_loaded(item, self._problem)  # no replica was asked
+            stop = StopReason.HOPELESS
+        elif finished.outcome is not CallOutcome.FAILED or self._cancel.requested:
             return None
-        return WorkResult(item.calls, (CallResult("", error=finished.reason),) * len(item.calls))
+        answer = CallResult("", error=finished.reason, stop=stop)
+        return WorkResult(item.calls, (answer,) * len(item.calls))
 
     def _start(self, actor: _Actor, within: float | None = None) -> None:
         """Use a replica once its model is loaded, without waiting for it."""
@@ -164,6 +168,7 @@ class _RayRun(ScheduledRun[WorkResult]):
         outcome = CallOutcome.ANSWERED
         reason = ""
         died = False
+        hopeless = False
         try:
             ask = actor.handle.ask.options(num_returns="streaming")
             async for reference in ask.remote(batch_of(item)):
@@ -173,7 +178,7 @@ class _RayRun(ScheduledRun[WorkResult]):
                 for part in parts:
                     failed.update(zip(part.places, part.answers, strict=True))
                 answers = tuple(failed.values())
-                if any(answer.error is None or answer.stop is not None for answer in answers):
+                if any(answer.error is None for answer in answers):
                     calls = tuple(left.pop(at) for at in failed)
                     self._partial.append(WorkResult(calls, answers))
                     failed = {}
@@ -181,6 +186,7 @@ class _RayRun(ScheduledRun[WorkResult]):
             if left and not self._cancel.requested:
                 answers = tuple(failed.values())
                 reason = answers[-1].error or ""
+                hopeless = any(answer.stop is not None for answer in answers)
                 calls = tuple(left[at] for at in failed)
                 outcome = self._all_failed(assignment, WorkResult(calls, answers))
         except Exception as error:
@@ -197,18 +203,26 @@ class _RayRun(ScheduledRun[WorkResult]):
         self._scheduler.ended(assignment, outcome, self._loop.time(), reason, remaining=remaining)
         if died:
             self._remove(actor, "it died")
-        elif assignment.server.on_trial:
+        elif hopeless or assignment.server.on_trial:
             self._lose(actor, "fails every call and is retired", RuntimeError(reason))
 
     def _all_failed(self, assignment: Assignment, result: WorkResult) -> CallOutcome:
-        """Blame an item whose calls all fail if two replicas fail it, or no other can try it."""
+        """Blame an item whose calls all fail if two replicas fail it, or no other can try it.
+
+        A replica that says that no further call would be answered speaks for itself: the run ends
+        if it is the last.
+        """
         name = assignment.server.name
         servers = self._scheduler.servers
         others = assignment.item.failed_at - {name}
-        if not others and (self._starting or servers.keys() - {name}):
+        is_last = not (self._starting or servers.keys() - {name})
+        if not others and not is_last:
             return CallOutcome.FAILED
         for other in others & servers.keys():
             servers[other].works(self._loop.time())
+        if not is_last:
+            answers = tuple(answer._replace(stop=None) for answer in result.answers)
+            result = WorkResult(result.calls, answers)
         self._partial.append(result)
         return CallOutcome.INVALID
 
