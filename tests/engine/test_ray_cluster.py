@@ -279,9 +279,7 @@ def test_the_gpus_of_a_replica_share_a_machine(
     assert set(run.calls()) == {both}
 
 
-@pytest.mark.parametrize(
-    ("deployment", "behaviour"), [(OneBatch, "late"), (LargeBatches, "warns")]
-)
+@pytest.mark.parametrize(("deployment", "behaviour"), [(OneBatch, "late"), (LargeBatches, "warns")])
 def test_a_replica_without_hope_speaks_for_itself(
     deployment: type[FakeDeployment],
     behaviour: str,
