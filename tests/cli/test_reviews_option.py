@@ -5,13 +5,14 @@ from __future__ import annotations
 import csv
 import json
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from review_files import Reviewer, write
-from scored_runs import World, grid, query, speaking
+from scored_runs import World, grid, query, speaking, with_facts
 
 from vlmeval_findit.benchmarks.findit import FindItQuery
 from vlmeval_findit.boxes import BoxToWrite
@@ -308,6 +309,65 @@ def test_scores_with_reviews_follow_runs_scored_again(audited: World) -> None:
     rows = board(audited, "--reviews", str(reviews))
     (column,) = {row["dataset"] for row in rows if "[reviewed " in row["dataset"]}
     assert value(rows, "First", column) == 0
+
+
+@pytest.mark.parametrize(
+    "fact",
+    [
+        {"predictions_sha256": "0" * 64},
+        {"table_sha256": "0" * 64},
+        {"spaces": ({"kind": "unit", "source": "model table"},)},
+        {"forced": ("something",)},
+        {"thought_marks": ("<a>", "</a>")},
+        {"reads_like": "Gemma 4"},
+        {"scored_with": {"vlmeval_findit": "0"}},
+        {"plugins": {"one": "1"}},
+        {"scored_at": "2999-01-01T00:00:00+00:00"},
+    ],
+    ids=lambda fact: next(iter(fact)),
+)
+def test_a_score_with_reviews_shares_what_the_other_rests_on(
+    fact: dict[str, Any], audited: World
+) -> None:
+    """Where the other says anything else now, or was made later, it is made again."""
+    reviews = read_reviews([reviews_of(audited)])
+    (run,) = load_runs([audited.runs / f"First_{NAME}.json"])
+    (made,) = reviewed_runs([run], reviews).runs
+    for when in (made.provenance.scored_at, "2001-01-01T00:00:00+00:00"):
+        assert not reviewed_runs([with_facts(run, scored_at=when)], reviews).scored
+    assert reviewed_runs([with_facts(run, **fact)], reviews).scored
+
+
+def test_scores_with_reviews_force_what_the_others_forced(
+    audited: World, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Reviews change no run: what somebody went over once is gone over again."""
+    path = audited.predict(
+        "Forced", NAME, finding(3), change=lambda run: replace(run, rows=tuple(range(1, ROWS)))
+    )
+    reviews = str(reviews_of(audited))
+    assert main(["score", str(path)]) != 0
+    assert "--force" in capsys.readouterr().err
+    assert main(["score", str(path), "--reviews", reviews]) == 0
+    both = [run.provenance for run in load_runs([path, *audited.runs.glob("*_score.rev*.csv")])]
+    assert [bool(each.reviews) for each in both] == [False, True]
+    assert both[0].forced == both[1].forced != ()
+
+
+@pytest.mark.parametrize("told", [("--thought-marks", "<a> </a>"), ("--reads-like", "Gemma 4")])
+@pytest.mark.parametrize("space", [(), ("--space", "unit")], ids=["recorded", "another space"])
+def test_scores_with_reviews_are_read_as_the_others(
+    told: tuple[str, str], space: tuple[str, ...], audited: World
+) -> None:
+    name = "FindIt_RefCOCO_unconstrained_text"
+    path = audited.predict("Free", name, lambda asked, generator: "[[0, 0, 5, 5]]")
+    assert main(["score", str(path), *told, *space]) == 0
+    (score,) = audited.runs.glob(f"*{name}_score{'.space-unit' if space else ''}.csv")
+    for is_made in (True, False):
+        scores = reviewed_runs(load_runs([score]), read_reviews([reviews_of(audited)]))
+        assert bool(scores.scored) is is_made
+        its = scores.runs[0].provenance
+        assert [" ".join(its.thought_marks or ()), its.reads_like].count(told[1]) == 1
 
 
 def test_scores_with_reviews_follow_the_space_of_the_others(audited: World) -> None:

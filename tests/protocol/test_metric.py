@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from vlmeval_findit.benchmarks.findit import METRICS
-from vlmeval_findit.protocol import Metric, ScoredRow, SumKey, metric_values, sum_rows
+from vlmeval_findit.protocol import Better, Metric, ScoredRow, SumKey, Sums, metric_values, sum_rows
 
 
 def test_empty_denominators_give_0_but_where_nothing_could_be_rejected() -> None:
@@ -19,6 +22,27 @@ def test_empty_denominators_give_0_but_where_nothing_could_be_rejected() -> None
 counts = st.integers(0, 9)
 RATE = Metric("rate", {"right": 1}, {"asked": 1}, empty=None)
 BY_CLASS = Metric("by class", {"right": 1}, {"asked": 1}, over="class", empty=None)
+
+
+@pytest.mark.parametrize(
+    ("better", "unit", "worst"),
+    [
+        (Better.HIGHER, "%", 0.0),
+        (Better.HIGHER, "px", 0.0),
+        (Better.LOWER, "%", 100.0),
+        (Better.LOWER, "px", math.inf),
+    ],
+)
+def test_what_has_no_value_is_ranked_last(better: Better, unit: str, worst: float) -> None:
+    metric = Metric("x", {"part": 1}, {"whole": 1}, better=better, unit=unit)
+    nothing: Sums = {}
+    nought: Sums = {"whole": 2}
+    some: Sums = {"part": 1, "whole": 2}
+    assert metric.rank_value(nothing) == metric.worst == worst
+    for sums in (nought, some):
+        assert metric.rank_value(sums) == metric.value(sums)
+        order = better.order(metric.rank_value(sums))
+        assert order <= better.order(metric.rank_value(nothing))
 
 
 def test_a_mean_over_slices_weighs_every_slice_alike() -> None:

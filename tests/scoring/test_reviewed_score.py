@@ -119,6 +119,16 @@ def test_details_say_which_accepted_answer_counted(world: World) -> None:
     assert "errors" not in misplaced_row.details
 
 
+@pytest.mark.parametrize("tight_first", [True, False])
+def test_of_equal_query_scores_the_other_metrics_decide(tight_first: bool, world: World) -> None:
+    """Both accepted boxes are found at an IoU of 0.5; the one that fits better counts."""
+    x1, y1, x2, y2 = ELSEWHERE
+    accept = [Answer((ELSEWHERE,)), Answer(((x1, y1, x2, y2 - 5),))]
+    review = Reviewer(NAME).review(3, ReviewVerdict.EDITED, *accept[:: 1 if tight_first else -1])
+    run = scored(world.predict("Misplaced", NAME, misplaced), review)
+    assert row_of(run, 3).details["review"]["boxes"] == [list(ELSEWHERE)]
+
+
 def test_excluded_rows_are_left_out_and_unsure_ones_stay(world: World) -> None:
     reviewer = Reviewer(NAME)
     other = Answer((ELSEWHERE,))

@@ -140,6 +140,17 @@ def test_one_model_strays_in_one_box_of_twenty() -> None:
     assert odds == pytest.approx(0.02 / 0.98 * 20, rel=0.1)
 
 
+@pytest.mark.parametrize("models", [1, 3])
+def test_labels_that_nobody_judged_are_as_doubtful_as_any(models: int) -> None:
+    """No call of a row succeeded: its odds are those of the share of labels with the fault."""
+    of_one_size: Objects = {HERE: 0, (100.0, 10.0, 140.0, 50.0): 0}
+    votes = votes_of(of_one_size, of_one_size, *[None] * models, single=False)
+    doubts = label_doubts(votes)
+    claims = doubts.claims[LabelFault.SUPERFLUOUS]
+    share = doubts.shares[LabelFault.SUPERFLUOUS]
+    assert claims.odds[claims.row == ODD] == pytest.approx(share / (1 - share), rel=0.01)
+
+
 def found_of_real(rows: int, models: int, recall: float, correlation: float) -> Flags:
     """Draw who finds real objects, whose ease all models share in part."""
     chance = np.random.default_rng(0)

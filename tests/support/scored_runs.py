@@ -141,7 +141,7 @@ def speaking(name: str, chance: float, loose: float = 0.0) -> CallResult:
 
 
 def with_facts(run: Run, **facts: Any) -> Run:
-    """Return a run whose provenance says otherwise; facts of its identity and table, too."""
+    """Return a run whose provenance says otherwise; facts of its identity and files, too."""
     provenance = run.provenance
     of_identity = {name: facts.pop(name) for name in ("prompts", "prompt_hash") if name in facts}
     if of_identity:
@@ -149,6 +149,9 @@ def with_facts(run: Run, **facts: Any) -> Run:
         facts["identity"] = replace(provenance.identity, **of_identity)
     if "table_sha256" in facts:
         facts["table"] = replace(provenance.table, sha256=facts.pop("table_sha256"))
+    if "predictions_sha256" in facts:
+        sha256 = facts.pop("predictions_sha256")
+        facts["predictions"] = replace(provenance.predictions, sha256=sha256)
     return replace(run, provenance=replace(provenance, **facts))
 
 

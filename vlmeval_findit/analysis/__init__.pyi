@@ -71,7 +71,6 @@ from .sample_scores import (
 from .best_format import (
     UNEVEN_DATASETS as UNEVEN_DATASETS,
     ranking_rule as ranking_rule,
-    worst_value as worst_value,
     FormatAverage as FormatAverage,
     rank_formats as rank_formats,
 )

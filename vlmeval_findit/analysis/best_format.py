@@ -8,7 +8,6 @@ than a tenth of a percent is no reason.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from statistics import fmean
@@ -40,13 +39,6 @@ def ranking_rule(benchmark: Benchmark) -> str:
     return f"{text}, each to {digits}; then the order of the formats"
 
 
-def worst_value(metric: Metric) -> float:
-    """Return the value of a format without an answer."""
-    if metric.better is Better.HIGHER:
-        return 0.0
-    return metric.scale if metric.share else math.inf
-
-
 @dataclass(frozen=True, slots=True)
 class FormatAverage:
     """One format's metrics, averaged over datasets.
@@ -75,7 +67,7 @@ def rank_formats(
 
 def ranking_values(benchmark: Benchmark, sums: Sums) -> dict[str, float]:
     """Return the values that formats are ranked by, of a run, by the names of metrics."""
-    return {metric.name: _value(metric, sums) for metric in benchmark.ranking}
+    return {metric.name: metric.rank_value(sums) for metric in benchmark.ranking}
 
 
 def ranked_by_values(
@@ -98,11 +90,6 @@ def ranked_by_values(
         first, _ = next(iter(by_dataset.values()))
         averages.append(FormatAverage(first, len(by_dataset), means))
     return sorted(averages, key=lambda average: _rank(benchmark, average))
-
-
-def _value(metric: Metric, sums: Sums) -> float:
-    value = metric.value(sums)
-    return worst_value(metric) if value is None else value
 
 
 def _rank(benchmark: Benchmark, average: FormatAverage) -> tuple[object, ...]:

@@ -16,7 +16,6 @@ from ..analysis import (
     format_averages,
     race_calls,
     search_outcome,
-    worst_value,
     write_formats,
 )
 from ..benchmarks import benchmark_of
@@ -109,7 +108,7 @@ def report_formats(
         best = ranked[0]
         headline = metric.title
         value = next(iter(best.metric_values.values()))
-        if value == worst_value(benchmark.ranking[0]):
+        if value == benchmark.ranking[0].worst:
             say(f"{model}: no best format: {headline} is {value:g} in every format")
             continue
         over = f", on average over {best.datasets} tables" if best.datasets > 1 else ""

@@ -6,6 +6,7 @@ A sum over all queries has its name as key, a sum over a *slice* of them (a size
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum
@@ -149,6 +150,13 @@ class Metric:
     def scale(self) -> float:
         return 100.0 if self.share else 1.0
 
+    @property
+    def worst(self) -> float:
+        """Return its value where nothing was answered."""
+        if self.better is Better.HIGHER:
+            return 0.0
+        return self.scale if self.share else math.inf
+
     def of_hits(self, hits: Ratio) -> Metric:
         """Return the share of hits, averaged over slices like the metric."""
         return Metric(self.name, hits.part, hits.whole, over=self.over, empty=self.empty)
@@ -177,6 +185,11 @@ class Metric:
         if not values:
             return self.empty
         return values[0] if len(values) == 1 else float(np.mean(values))
+
+    def rank_value(self, sums: Sums) -> float:
+        """Return the value that answers are ranked by: where there is none, the worst."""
+        value = self.value(sums)
+        return self.worst if value is None else value
 
     def printed(self, sums: Sums) -> float | None:
         """Return the value with two decimals, rounded as the program of its authors rounds it."""

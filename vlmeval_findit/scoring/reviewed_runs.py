@@ -38,8 +38,7 @@ def score_beside(
     Where it is not scored without them yet, that score is made and written first. A file over a
     corrected copy of a reviewed table ``at_hand`` (hashes) is scored without reviews.
     """
-    if settings.space is None:
-        settings = settings_of_score(path, settings)
+    settings = settings_of_score(path, settings)
     opened = open_predictions(path, settings, dataset)
     why = find_decisions(opened.dataset, opened.benchmark, reviews, at_hand).why_none
     if why:
@@ -127,7 +126,14 @@ def reviewed_runs(
 
 # What a score with reviews shares with that without them
 _RESTS_ON = attrgetter(
-    "predictions_sha256", "table_sha256", "spaces", "forced", "scored_with", "plugins"
+    "predictions_sha256",
+    "table_sha256",
+    "spaces",
+    "forced",
+    "thought_marks",
+    "reads_like",
+    "scored_with",
+    "plugins",
 )
 
 

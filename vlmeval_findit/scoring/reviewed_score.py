@@ -188,7 +188,7 @@ def _order(benchmark: Benchmark, row: ScoredRow) -> list[float]:
     sums = sum_rows([row])
     order = [benchmark.query_score(row)]
     for metric in benchmark.ranking:
-        order.append(-metric.better.order(metric.value(sums) or 0.0))
+        order.append(-metric.better.order(metric.rank_value(sums)))
     return order
 
 

@@ -192,8 +192,9 @@ _OF_LAST = tuple(each.name for each in fields(LastScore))
 def open_score(path: Path, settings: Settings) -> tuple[Path, Settings]:
     """Return the predictions of a score, given one of its files, and how it was scored.
 
-    Of a score in another space these are its space, unless the settings name one, and its marks of
-    thoughts. Any other path is returned as it is, with the settings.
+    Of a score in another space these are its space, its marks of thoughts and the model like which
+    replies were read, unless the settings name them. Any other path is returned as it is, with the
+    settings.
     """
     files = run_of(path)
     if files.predictions == path or not files.provenance.is_file():
@@ -202,16 +203,18 @@ def open_score(path: Path, settings: Settings) -> tuple[Path, Settings]:
     predictions = files.provenance.with_name(stored.predictions.file)
     if not space_mark(files.mark):
         return predictions, settings
-    settings = _with_marks(settings, stored)
+    settings = _as_it_was_read(settings, stored)
     space = settings.space if settings.space is not None else _first_space(stored)
     return predictions, replace(settings, space=space, separately=True)
 
 
-def _with_marks(settings: Settings, stored: Provenance) -> Settings:
-    """Complete settings without thought marks by those of a provenance."""
-    if settings.thought_marks is not None or stored.thought_marks is None:
-        return settings
-    return replace(settings, thought_marks=thought_marks(stored.thought_marks))
+def _as_it_was_read(settings: Settings, stored: Provenance) -> Settings:
+    """Complete settings by the thought marks and the reading that a score was told."""
+    if settings.thought_marks is None and stored.thought_marks is not None:
+        settings = replace(settings, thought_marks=thought_marks(stored.thought_marks))
+    if settings.reads_like is None:
+        settings = replace(settings, reads_like=stored.reads_like)
+    return settings
 
 
 def _first_space(stored: Provenance) -> dict[str, Any]:
