@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -45,6 +46,12 @@ class ReplyGrammar:
         self._tokenizer = tokenizer
         self._stops = list(stops)
 
+    @cached_property
+    def _executor(self) -> Any:
+        from llguidance import LLExecutor
+
+        return LLExecutor()
+
     def matchers(self, rows: int, width: int) -> list[Any]:
         """Return a matcher for each of ``rows`` replies; ``width`` is that of the logits."""
         from llguidance import LLMatcher
@@ -58,14 +65,37 @@ class ReplyGrammar:
             raise ValueError(f"_constrained: {matchers[0].get_error()}")
         return matchers
 
-    def allowed(self, matcher: Any, width: int) -> NDArray[np.bool_]:
-        """Return which tokens may come next; after a complete reply, only stops."""
-        if matcher.is_stopped():
-            ends = np.zeros(width, dtype=np.bool_)
-            ends[self._stops] = True
-            return ends
-        bits = np.frombuffer(matcher.compute_bitmask(), dtype=np.uint8)
-        return np.unpackbits(bits, bitorder="little", count=width).astype(np.bool_)
+    def fill(self, matchers: Sequence[Any], masks: NDArray[np.uint8]) -> None:
+        """Write which tokens may come next: a row for each matcher, of one bit a token.
+
+        After a complete reply only stops may come. ``masks`` are of :func:`mask_bytes` a row.
+        """
+        from llguidance.numpy import fill_next_token_bitmask_par
+
+        going = []
+        for at, matcher in enumerate(matchers):
+            if matcher.is_stopped():
+                masks[at] = 0
+                for stop in self._stops:
+                    masks[at, stop // 8] |= 1 << stop % 8
+            else:
+                going.append((matcher, at))
+        if going:
+            fill_next_token_bitmask_par(self._executor, going, masks.view(np.int32))
+
+
+def mask_bytes(width: int) -> int:
+    """Return the bytes that a mask of so many tokens takes, in whole 32-bit words.
+
+    >>> mask_bytes(33)
+    8
+    """
+    return (width + 31) // 32 * 4
+
+
+def unpacked(masks: NDArray[np.uint8], width: int) -> NDArray[np.bool_]:
+    """Return masks as truth values, (rows, width)."""
+    return np.unpackbits(masks, axis=1, bitorder="little", count=width).view(np.bool_)
 
 
 def consume(matcher: Any, token: int) -> None:

@@ -10,10 +10,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
 import torch
 
-from .grammar import ReplyGrammar, consume
+from .grammar import ReplyGrammar, consume, mask_bytes, unpacked
 from .loaded_model import Flaw
 
 
@@ -51,23 +50,46 @@ class NumberCheck:
 class SchemaMask:
     """Masks all tokens with which a reply could not fit a schema.
 
-    ``prompt`` is the prompt's length in tokens.
+    The masks are filled while a GPU computes the logits, and are unpacked there.
     """
 
-    def __init__(self, grammar: ReplyGrammar, prompt: int) -> None:
+    def __init__(self, grammar: ReplyGrammar) -> None:
         self._grammar = grammar
-        self._prompt = prompt
         self._matchers: list[Any] = []
+        self._chosen: list[int] = []
+        self._masks = torch.empty(0)
+
+    def note(self, input_ids: Any) -> None:
+        """Take the tokens that were chosen last; this is when the device has nothing to do."""
+        self._chosen = input_ids[:, -1].tolist()
 
     def __call__(self, input_ids: Any, scores: Any) -> Any:
         rows, width = scores.shape
         if not self._matchers:
             self._matchers = self._grammar.matchers(rows, width)
-        if input_ids.shape[1] > self._prompt:
-            for matcher, token in zip(self._matchers, input_ids[:, -1].tolist(), strict=True):
+            shape = (rows, mask_bytes(width))
+            self._masks = torch.empty(shape, dtype=torch.uint8, pin_memory=scores.is_cuda)
+        else:
+            for matcher, token in zip(self._matchers, self._chosen, strict=True):
                 consume(matcher, token)
-        allowed = np.stack([self._grammar.allowed(each, width) for each in self._matchers])
-        return scores.masked_fill(torch.from_numpy(~allowed).to(scores.device), float("-inf"))
+        masks = self._masks.numpy()
+        self._grammar.fill(self._matchers, masks)
+        if scores.device.type == "cpu":
+            allowed = torch.from_numpy(unpacked(masks, width))
+        else:
+            # The next step fills them again: by then its tokens were waited for, and so this copy.
+            allowed = unpacked_there(self._masks.to(scores.device, non_blocking=True), width)
+        return torch.where(allowed, scores, float("-inf"))
+
+
+def unpacked_there(masks: Any, width: int) -> Any:
+    """Return masks as truth values, (rows, width), computed where they are.
+
+    >>> unpacked_there(torch.tensor([[0b101, 0, 0, 0]], dtype=torch.uint8), 4)
+    tensor([[ True, False,  True, False]])
+    """
+    bits = torch.arange(8, dtype=torch.uint8, device=masks.device)
+    return (masks.unsqueeze(-1) >> bits & 1).bool().flatten(1)[:, :width]
 
 
 class SeededSampler:

@@ -229,12 +229,14 @@ def continue_rows(
     numbers = NumberCheck()
     recorder = LogprobRecorder()
     processors: list[Any] = [numbers]
+    mask: SchemaMask | None = None
     if decoding.logprobs:
         processors.append(recorder)
     if decoding.schema is not None:
         known = partial(loaded.encoder.grammar_tokenizer, stops=tuple(stops))
         # After the recorder of the model's distribution.
-        processors.append(SchemaMask(ReplyGrammar(decoding.schema, known, stops), prompt))
+        mask = SchemaMask(ReplyGrammar(decoding.schema, known, stops))
+        processors.append(mask)
     if decoding.temperature:
         processors.append(SeededSampler(decoding.temperature, seeds))
     cancelled = False
@@ -242,6 +244,8 @@ def continue_rows(
     def ends_some(input_ids: Any, scores: Any, **_: Any) -> Any:
         nonlocal cancelled
         cancelled = decoding.is_cancelled()
+        if mask is not None:
+            mask.note(input_ids)
         return numbers.ended | cancelled
 
     with torch.inference_mode():

@@ -20,7 +20,7 @@ from ...loading_report import LoadingReport, Shapes, checked_loading
 from ...revision import known_revision
 from ...safetensors_header import read_header
 from ..encoding import Encoded, MessageEncoder
-from ..grammar import ReplyGrammar, consume
+from ..grammar import ReplyGrammar, consume, mask_bytes, unpacked
 from ..loaded_model import Decoding, Flaw, Generated, LoadedModel, beginnings, ended
 from ..which_engine import WEIGHTS
 from .network import Array, Cache, Network, rows_of, weight_shapes
@@ -248,8 +248,9 @@ class _Writer:
         result = logits
         if self._grammar is not None:
             width = logits.shape[1]
-            rows = [self._grammar.allowed(reply.matcher, width) for reply in replies]
-            result = np.where(np.stack(rows), logits, np.float32(-np.inf))
+            masks = np.empty((len(replies), mask_bytes(width)), dtype=np.uint8)
+            self._grammar.fill([reply.matcher for reply in replies], masks)
+            result = np.where(unpacked(masks, width), logits, np.float32(-np.inf))
         temperature = self._decoding.temperature
         if temperature:
             # The largest of logits / temperature plus Gumbel noise is a sample of their softmax.
