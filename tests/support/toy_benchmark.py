@@ -66,6 +66,10 @@ class DatasetVariant:
         return self.table
 
     @property
+    def axes(self) -> dict[str, str | int]:
+        return {"format": self.format}
+
+    @property
     def format_place(self) -> tuple[int, ...]:
         return (FORMATS.index(self.format),)
 

@@ -26,6 +26,7 @@ from .detection import (
 
 from .comparable_pairs import (
     StatisticsError as StatisticsError,
+    check_comparable as check_comparable,
     is_favoured as is_favoured,
     other_images as other_images,
     transparent_rows as transparent_rows,

@@ -35,6 +35,7 @@ from ..models import ModelOptions
 from ..scoring import CellResult
 from ..serving import end_servers
 from ..sweeps import Sweep, UnfinishedError, in_best_formats, read_sweep, refuse_samples, run_sweep
+from .ablation_lines import report_ablations
 from .command_base import PATH, is_quiet, is_verbose, option, print_note, say
 from .early_checks import check_amounts, note_of_shared_names
 from .model_options import AskingCommand, model_options
@@ -137,6 +138,8 @@ def run_and_print(sweep: Sweep, deployments: Sequence[Deployment], formats_file:
         command = f"python run_findit.py samples {shlex.quote(str(sweep.work_dir))}"
         print_folded(as_called(f"These are the first of {sweep.samples} samples; all: {command}"))
     report_formats(results, formats_file, sweep.race, sweep.models)
+    if len(sweep.stages) == 1:
+        report_ablations(results, sweep.work_dir)
     print_doubts(results)
     if failed:
         say(f"{failed} calls failed; run the same command again to ask them again.")

@@ -142,6 +142,12 @@ from .best_marks import (
     find_best_marks as find_best_marks,
 )
 
+from .ablation import (
+    Ablation as Ablation,
+    find_ablations as find_ablations,
+    ablation_table as ablation_table,
+)
+
 from .learning_curve import (
     LearningCurve as LearningCurve,
     learning_curves as learning_curves,

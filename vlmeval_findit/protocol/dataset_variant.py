@@ -36,6 +36,8 @@ class DatasetVariant(Protocol):
     @property
     def format_cell(self) -> tuple[str, str]: ...  # Row and column in a heat map of formats
     @property
+    def axes(self) -> Mapping[str, str | int]: ...  # How its table is asked; what it has not is out
+    @property
     def family_name(self) -> str: ...  # For people; a leaderboard averages over each family
     @property
     def table(self) -> str: ...
@@ -103,6 +105,10 @@ class PlainVariant:
     @property
     def board_dataset(self) -> str:
         return self.table
+
+    @property
+    def axes(self) -> Mapping[str, str | int]:
+        return {}
 
 
 VariantT = TypeVar("VariantT", bound=DatasetVariant, covariant=True)

@@ -44,6 +44,7 @@ from .charts import (
     READ_IN_WHITE as READ_IN_WHITE,
     score_axis as score_axis,
     heat_maps as heat_maps,
+    svg as svg,
 )
 
 from .kept_script import chart_script as chart_script
@@ -78,6 +79,7 @@ from .cost_charts import (
 from .curve_charts import (
     MOST_CURVES as MOST_CURVES,
     learning_chart as learning_chart,
+    ablation_chart as ablation_chart,
 )
 
 from .pair_comparison import (

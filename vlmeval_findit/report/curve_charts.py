@@ -6,10 +6,11 @@ from collections.abc import Mapping, Sequence
 from textwrap import wrap
 
 from ..boxes import CONFIDENCE_MEANINGS
-from ..leaderboard import LearningCurve
+from ..leaderboard import Ablation, LearningCurve
 from ..protocol import Curve
 from ..statistics import Bin
 from .charts import (
+    AXIS_NAME,
     COLOURS,
     INK,
     LEGEND_NAME,
@@ -148,6 +149,64 @@ def learning_chart(learning: Sequence[LearningCurve]) -> Spec:
             layer("point", {**line, "shape": shape, "size": size, **TEXT}, size=90, filled=True,
                   opacity=1),
         ],
+    )  # fmt: skip
+
+
+# --- ablations ------------------------------------------------------------------------------------
+
+_PANELS = 3  # In a row
+
+
+def ablation_chart(ablation: Ablation) -> Spec:
+    """Draw the headline by the values of an axis: a panel a table, a line a model.
+
+    Values are joined where they are numbers. At most :data:`MOST_CURVES` models are drawn.
+    """
+    models = list(dict.fromkeys(line.model for line in ablation.lines))[:MOST_CURVES]
+    lines = [line for line in ablation.lines if line.model in models]
+    names = names_of(models, LEGEND_NAME)
+    tables = names_of((line.table for line in lines), AXIS_NAME)
+    rows = []
+    for line in lines:
+        for point in line.points:
+            if point.result is None:
+                continue
+            low, high = ends(point.interval)
+            value = with_unit(ablation.metric, point.result) + spread(point.interval)
+            rows.append({
+                "model": names[line.model], "table": tables[line.table],
+                "at": str(point.value), "value": round(point.result, 4), "low": low, "high": high,
+                "text": f"{line.model} on {line.table}, {ablation.axis} {point.value}: {value}",
+            })  # fmt: skip
+    shown = [*names.values()]
+    colours = [COLOURS[place % len(COLOURS)] for place in range(len(shown))]
+    shapes = [_SHAPES[(at + at // len(COLOURS)) % len(_SHAPES)] for at in range(len(shown))]
+    legend = {"orient": "bottom"} if len(shown) > 1 else None
+    x = nominal("at", title=ablation.axis, sort=[str(value) for value in ablation.values],
+                axis={"labelAngle": 0 if ablation.is_number else -30})  # fmt: skip
+    y = number("value", title=axis_title(ablation.title, ablation.metric), scale={"zero": False})
+    colour = nominal("model", sort=shown, title=None, legend=legend,
+                     scale={"domain": shown, "range": colours})  # fmt: skip
+    shape = nominal("model", sort=shown, title=None, legend=legend,
+                    scale={"domain": shown, "range": shapes})  # fmt: skip
+    beside = nominal("model", sort=shown) if len(shown) > 1 and not ablation.is_number else None
+    place = {"x": x, "color": colour, **({"xOffset": beside} if beside else {})}
+    layers = []
+    if ablation.is_number:
+        layers.append(layer("line", {**place, "y": y}, strokeWidth=2, aria=False))
+    if have_ends(rows):
+        reach = {**place, "y": {**y, "field": "low"}, "y2": {"field": "high"}}
+        layers.append(layer("rule", reach, opacity=0.6, aria=False))
+    layers.append(
+        layer("point", {**place, "y": y, "shape": shape, **TEXT}, size=70, filled=True, opacity=1)
+    )
+    panels = [*tables.values()]
+    return chart(
+        f"{ablation.title} by {ablation.axis}: {', '.join(tables)}",
+        Fit(len(panels), 250, 60), rows,
+        facet=nominal("table", title=None, sort=panels),
+        columns=min(_PANELS, len(panels)),
+        spec={"width": 320, "height": 220, "layer": layers},
     )  # fmt: skip
 
 

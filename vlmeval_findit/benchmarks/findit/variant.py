@@ -129,6 +129,32 @@ class FindItVariant:
         )
 
     @property
+    def axes(self) -> Mapping[str, str | int]:
+        """Return its values on the axes of a sweep; those that it has none on are left out.
+
+        >>> FindItVariant("iGround", "xyxy", "text", frames=4).axes
+        {'representation': 'xyxy', 'output': 'text', 'frames': 4, 'caption': 'no'}
+        """
+        values: dict[str, str | int] = {
+            "representation": self.representation,
+            "output": self.output,
+        }
+        if self.output == "json":
+            values["structure"] = self.structure
+            values["decoding"] = self.decoding or "free"
+            if self.structure != "decomposed":
+                values["key"] = self.key
+        if self.representation == _CENTRE_REPRESENTATION:
+            values["centre"] = self.centre or "none"
+        if self.has_references:
+            values["mark"] = self.mark or "none"
+        if self.data.family.is_video:
+            values["frames"] = self.frames
+        if self.data.has_caption:
+            values["caption"] = "yes" if self.caption else "no"
+        return values
+
+    @property
     def _key_if_named(self) -> list[str]:
         """Return the key where a name has it: where it is not the default."""
         return [] if self.key == default_key(self.representation) else [self.key]

@@ -61,6 +61,13 @@ class VPBenchVariant(PlainVariant):
         # Each layout is a separate dataset, so that nobody reports the better of two.
         return self.name.removeprefix(PREFIX)
 
+    @property
+    def axes(self) -> Mapping[str, str | int]:
+        return {
+            "layout": "original" if self.original else "ours",
+            "hint": "no" if self.plain else "yes",
+        }
+
 
 def parse(name: str) -> VPBenchVariant:
     """Parse a name.

@@ -34,6 +34,10 @@ class Stage2Variant(VPBenchVariant):
     naming: RegionNaming = RegionNaming.BEST_MARK
     described: bool = False  # a hint explains the mark or the words
 
+    @property
+    def axes(self) -> Mapping[str, str | int]:
+        return {"naming": self.naming.value, "hint": "yes" if self.described else "no"}
+
 
 def _variant(naming: RegionNaming, described: bool) -> Stage2Variant:
     described_part = "_described" if described else ""
