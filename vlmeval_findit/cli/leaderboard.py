@@ -245,6 +245,12 @@ def _write_best_marks(runs: Sequence[Path]) -> int:
     path = mark_choices.write_marks(marks.values())
     say(marks.table.title)
     print_table(marks.table, path.name)
+    for note in marks.table.notes:
+        print_folded(note.text)
+    for model in marks.models:
+        rivals = [*model.rivals(MARK_SHAPES), *model.rivals(COLOURS)]
+        also = f"; not told apart from it: {', '.join(rivals)}" if rivals else ""
+        print_folded(f"best of {model.model}: {model.best.name}{also}")
     for excluded in marks.excluded:
         say(f"not counted: {excluded.run.path}: {excluded.reason}")
     good = [", ".join(marks.good(names)) for names in (MARK_SHAPES, COLOURS)]

@@ -5,24 +5,41 @@ to the mark with more questions, then to the order of shapes and colours in :mod
 Good for all models are the shapes whose mean over models is not below the mean over shapes, and
 colours likewise. Only questions about a single mark count, and none about an absent mark; shapes
 and colours with too few questions are left out.
+
+Each mark of a model is tested against its best, paired over the photographs that both are on; as
+the best was chosen by the same answers, the tests hold for all pairs of shapes, and of colours.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import partial
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from statistics import fmean
 from typing import Any, NamedTuple
 
 from .. import __version__
 from ..benchmarks.vpbench import STAGE_2, MarkChoice, VPBenchVariant, mark_colours
 from ..marks import COLOURS, Shape
+from ..protocol import Metric, ScoredRow, SumKey
 from ..scoring import Run
-from .columns import Column, plain_value_column, table_of
+from ..statistics import (
+    INTERVALS_LEGEND,
+    TOO_FEW_IMAGES,
+    BestOf,
+    ClusteredSums,
+    Difference,
+    Estimate,
+    FamilyOfTests,
+    Interval,
+    clustered_sums,
+    estimate_metrics,
+    metric_intervals,
+)
+from .columns import Column, count_column, difference_column, p_column, table_of, value_column
 from .comparable import ExcludedRun, by_model, group_by, group_comparable
-from .result_table import Table
+from .legends import TIED_SIGN, UNTESTED_SIGN, difference_cell, tie_of
+from .result_table import Note, Table, TableCell
 
 AT_LEAST = 20  # Questions that a shape or a colour needs to be compared
 
@@ -39,6 +56,23 @@ class MarkAccuracy(NamedTuple):
 
     accuracy: float  # In percent
     questions: int
+    interval: Interval | None = None
+    # This mark minus the best of its kind; None for the best itself
+    to_best: Difference | None = None
+
+    @property
+    def place(self) -> tuple[float, int]:
+        """What the best has most of."""
+        return self.accuracy, self.questions
+
+    def values(self) -> dict[str, Any]:
+        """Return the mark's entry of the file."""
+        values: dict[str, Any] = {"accuracy": self.accuracy, "questions": self.questions}
+        if self.interval is not None:
+            values["interval"] = [round(self.interval.low, 4), round(self.interval.high, 4)]
+        if self.to_best is not None:
+            values["told apart from the best"] = self.to_best.significant
+        return values
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,20 +89,25 @@ class ModelMarks:
 
     @property
     def best(self) -> MarkChoice:
-        # max takes the first of equals.
-        best_of = partial(max, key=self.accuracies.__getitem__)
-        shape = best_of(self.accuracies_of(MARK_SHAPES))
-        colour = best_of(self.accuracies_of(COLOURS))
+        shape = _best_of(self.accuracies_of(MARK_SHAPES))
+        colour = _best_of(self.accuracies_of(COLOURS))
         return MarkChoice(Shape(shape), colour)
+
+    def rivals(self, names: Iterable[str]) -> list[str]:
+        """Return the shapes, or colours, that are not told apart from the best of them."""
+        known = self.accuracies_of(names)
+        return [
+            name for name, mark in known.items() if mark.to_best and not mark.to_best.significant
+        ]
 
     def values(self) -> dict[str, Any]:
         """Return the model's entry of the file."""
         return {
             "best": self.best.name,
             "shapes": {
-                name: each._asdict() for name, each in self.accuracies_of(MARK_SHAPES).items()
+                name: each.values() for name, each in self.accuracies_of(MARK_SHAPES).items()
             },
-            "colours": {name: each._asdict() for name, each in self.accuracies_of(COLOURS).items()},
+            "colours": {name: each.values() for name, each in self.accuracies_of(COLOURS).items()},
             "runs": [
                 {
                     "file": run.path.name,
@@ -104,14 +143,27 @@ class BestMarks:
 
     @property
     def table(self) -> Table:
-        """A row for each model: its best mark, and the accuracy of every shape and colour."""
-        columns: list[Column[ModelMarks]] = [
-            Column("model", lambda marks: marks.model),
-            Column("best", lambda marks: marks.best.name),
-            *map(_accuracy_column, (*MARK_SHAPES, *COLOURS)),
+        """A row for each model and mark: its accuracy, and its difference to the best."""
+        of_test: list[Column[Difference]] = [
+            difference_column("minus best", lambda test: difference_cell(test, tie_of(test))),
+            p_column("p", lambda test: test.corrected),
         ]
+        columns: list[Column[_MarkOfModel]] = [
+            Column("model", lambda row: row.model),
+            Column("mark", lambda row: row.name),
+            count_column("questions", lambda row: row.mark.questions),
+            value_column("accuracy", _accuracy_cell),
+            *(each.by(lambda row: row.mark.to_best) for each in of_test),
+        ]
+        notes = [Note("Intervals", [INTERVALS_LEGEND])]
         title = "Accuracy by mark in percent, failed calls as wrong"
-        return table_of(title, columns, self.models)
+        return table_of(title, columns, list(self._rows()), notes, _SIGNS)
+
+    def _rows(self) -> Iterator[_MarkOfModel]:
+        for model in self.models:
+            for names in (MARK_SHAPES, COLOURS):
+                for name, mark in model.accuracies_of(names).items():
+                    yield _MarkOfModel(model.model, name, mark)
 
     def values(self) -> dict[str, Any]:
         """Return the content of ``VPBench_best_marks.json``."""
@@ -124,12 +176,27 @@ class BestMarks:
         }
 
 
-def _accuracy_column(name: str) -> Column[ModelMarks]:
-    def accuracy(marks: ModelMarks) -> float | None:
-        known = marks.accuracies.get(name)
-        return None if known is None else known.accuracy
+class _MarkOfModel(NamedTuple):
+    model: str
+    name: str
+    mark: MarkAccuracy
 
-    return plain_value_column(name, accuracy)
+
+def _accuracy_cell(row: _MarkOfModel) -> TableCell:
+    mark = row.mark
+    return TableCell(mark.accuracy, mark.interval, best=mark.to_best is None)
+
+
+_SIGNS = {
+    TIED_SIGN: "the best of its kind is not significantly better",
+    UNTESTED_SIGN: f"not tested, as {TOO_FEW_IMAGES}",
+    "p": FamilyOfTests.MARKS.value,
+}
+
+
+def _best_of(known: Mapping[str, MarkAccuracy]) -> str:
+    """Return the best of some marks: the first of equals."""
+    return max(known, key=lambda name: known[name].place)
 
 
 def find_best_marks(runs: Iterable[Run], at_least: int = AT_LEAST) -> BestMarks:
@@ -171,15 +238,69 @@ def _is_stage_1(run: Run) -> bool:
 
 
 def _accuracies(runs: Sequence[Run], at_least: int) -> dict[str, MarkAccuracy]:
+    rows = [row for run in runs for row in _marked_rows(run)]
     asked = Counter[str]()
     right = Counter[str]()
-    for row in (row for run in runs for row in run.rows if row.slices.get("mark") != "absent"):
-        colours = set(COLOURS) & set(mark_colours([row.slices.get("property", "")]))
-        for mark in (row.slices.get("shape", ""), *(colours if len(colours) == 1 else ())):
-            asked[mark] += int(row.sums.get("asked", 0))
-            right[mark] += int(row.sums.get("right", 0))
-    return {
+    for row in rows:
+        for mark in row.slices.values():
+            asked[mark] += int(row.sums["asked"])
+            right[mark] += int(row.sums["right"])
+    accuracies = {
         name: MarkAccuracy(round(100 * right[name] / asked[name], 4), asked[name])
         for name in (*MARK_SHAPES, *COLOURS)
         if asked[name] >= max(1, at_least)
     }
+    if not accuracies:
+        return {}
+    sums = clustered_sums(rows, "")
+    tested = dict[str, MarkAccuracy]()
+    for kind, names in _KINDS.items():
+        known = {name: accuracies[name] for name in names if name in accuracies}
+        tested |= _tested(known, kind, sums)
+    return tested
+
+
+_KINDS = {"shape": MARK_SHAPES, "colour": tuple(COLOURS)}
+
+
+def _marked_rows(run: Run) -> Iterator[ScoredRow]:
+    """Yield the rows about a single mark that is there, sliced by its shape and its one colour."""
+    for row in run.rows:
+        if row.slices.get("mark") == "absent" or not row.sums.get("asked"):
+            continue
+        colours = set(COLOURS) & set(mark_colours([row.slices.get("property", "")]))
+        slices = {"shape": row.slices.get("shape", "")}
+        if len(colours) == 1:
+            slices["colour"] = colours.pop()
+        sums = {name: row.sums.get(name, 0) for name in ("asked", "right")}
+        # Photographs of several tables are told apart by the folders of their images.
+        source = f"{run.variant.images}/{row.source}"
+        yield replace(row, source=source, sums=sums, slices=slices)
+
+
+def _tested(
+    known: Mapping[str, MarkAccuracy], kind: str, sums: ClusteredSums
+) -> dict[str, MarkAccuracy]:
+    """Give the shapes, or colours, their intervals and the tests against the best of them."""
+    estimates = {name: _estimate(kind, name, sums) for name in known}
+    # Shapes and colours are two tables.
+    choice = BestOf(max(2, len(known)), 1 / len(_KINDS), FamilyOfTests.MARKS)
+    best = _best_of(known) if known else ""
+    tested = {}
+    for name, mark in known.items():
+        to_best = None
+        if name != best:
+            to_best = choice.difference(estimates[name], estimates[best], _NAME)
+        interval = metric_intervals(estimates[name])[_NAME]
+        tested[name] = mark._replace(interval=interval, to_best=to_best)
+    return tested
+
+
+_NAME = "accuracy"
+
+
+def _estimate(kind: str, name: str, sums: ClusteredSums) -> Estimate:
+    """Estimate the accuracy of a mark over all its questions."""
+    right = {SumKey("right", kind, name): 1.0}
+    asked = {SumKey("asked", kind, name): 1.0}
+    return estimate_metrics([Metric(_NAME, right, asked, empty=None)], sums)

@@ -73,6 +73,7 @@ class FamilyOfTests(Enum):
     FORMATS = "corrected for all pairs of formats, of all models and datasets"
     ERRORS = "corrected (Holm) for the error types of the pair"
     AXIS = "corrected (Holm) for all values of the table; each is tested against the first"
+    MARKS = "corrected for all pairs of shapes, and of colours, of a model"
     CHECKPOINTS = "paired over images; 5 % hold for all pairs, looks and datasets of a training"
 
 

@@ -13,7 +13,7 @@ from scored_runs import World, failing, saying
 
 from vlmeval_findit import cli
 from vlmeval_findit.benchmarks.vpbench import VPQuery, mark_choices, write_table
-from vlmeval_findit.leaderboard import MARK_SHAPES, find_best_marks
+from vlmeval_findit.leaderboard import MARK_SHAPES, find_best_marks, run_slices_table
 from vlmeval_findit.marks import COLOURS, Shape
 
 
@@ -29,7 +29,8 @@ def marks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
 Asked = Sequence[tuple[str, str, str]]  # Shape, colour and the right letter of every question
 
 
-def table(marks: World, asked: Asked, name: str = "VPBench_Mine") -> None:
+def table(marks: World, asked: Asked, name: str = "VPBench_Mine", clusters: bool = False) -> None:
+    """Write questions; two about each photograph, where they are ``clusters``."""
     queries = [
         VPQuery(
             index=index,
@@ -40,7 +41,7 @@ def table(marks: World, asked: Asked, name: str = "VPBench_Mine") -> None:
             answer=answer,
             shapes=tuple(shape.split()),
             properties=tuple(colour.split("+")),
-            cluster=f"{index}.jpg",
+            cluster=f"{index // 2 if clusters else index}.jpg",
         )
         for index, (shape, colour, answer) in enumerate(asked)
     ]
@@ -62,7 +63,7 @@ def test_the_most_accurate_shape_and_colour_are_the_best(marks: World) -> None:
     result = best(marks)
     assert result["models"]["Seer"]["best"] == "oval-blue"
     assert result["models"]["Seer"]["shapes"] == {
-        "box": {"accuracy": 0.0, "questions": 3},
+        "box": {"accuracy": 0.0, "questions": 3, "told apart from the best": False},
         "oval": {"accuracy": 100.0, "questions": 3},
     }
     assert result["good"] == {"shapes": ["oval"], "colours": ["blue"]}
@@ -105,6 +106,57 @@ def test_failed_calls_count_as_wrong(marks: World) -> None:
     result = find_best_marks([marks.run("Seer", "VPBench_Mine", fails_on_ovals)], 1).models[0]
     assert result.accuracies["oval"].questions == 3
     assert result.best.shape is Shape.BOX
+
+
+Rights = Mapping[str, int]  # Right answers of 20 by mark
+
+
+@pytest.mark.parametrize(
+    ("shapes", "alike"),
+    [
+        ({"oval": 20, "box": 2}, []),
+        ({"oval": 20, "box": 18, "tag": 1}, ["box"]),
+        ({"oval": 10, "box": 10, "tag": 9}, ["oval", "tag"]),
+    ],
+)
+def test_the_others_have_intervals_and_tests(
+    shapes: Rights, alike: Sequence[str], marks: World
+) -> None:
+    asked = []
+    for shape, right in shapes.items():
+        asked += [(shape, "red", "A" if at < right else "B") for at in range(20)]
+    table(marks, asked)
+    run = marks.run("Seer", "VPBench_Mine", saying("A"))
+    (found,) = find_best_marks([run]).models
+    assert found.rivals(MARK_SHAPES) == alike
+    # The same questions are a slice of the run.
+    slices = run_slices_table(run).records()
+    metric = "Accuracy"
+    for name, right in shapes.items():
+        mark = found.accuracies[name]
+        (row,) = (each for each in slices if (each["slice"], each["value"]) == ("shape", name))
+        assert mark.accuracy == row[metric] == 5 * right
+        assert mark.interval is not None
+        low, high = (float(row[f"{metric} {end}"]) for end in ("low", "high"))
+        assert (mark.interval.low, mark.interval.high) == pytest.approx((low, high), abs=1e-3)
+        if mark.to_best is not None:
+            best = found.accuracies[found.best.shape.value]
+            assert mark.to_best.value == pytest.approx(mark.accuracy - best.accuracy)
+
+
+def test_marks_of_one_photograph_are_compared_on_it(marks: World) -> None:
+    """What both shapes are right about on each photograph says nothing of the shapes."""
+    asked: Asked = [("box", "red", "A"), ("oval", "red", "A")] * 10
+    asked = [*asked, *([("box", "red", "B"), ("oval", "red", "B")] * 10)]
+    spread = {}
+    for shared in (True, False):
+        table(marks, asked, clusters=shared)
+        run = marks.run("Seer", "VPBench_Mine", saying("A"), folder=str(shared))
+        test = find_best_marks([run]).models[0].accuracies["oval"].to_best
+        assert test is not None
+        assert test.interval is not None
+        spread[shared] = test.interval.high - test.interval.low
+    assert spread[True] < spread[False] / 2
 
 
 def test_good_marks_are_good_for_all_models(marks: World) -> None:
@@ -151,7 +203,9 @@ def test_the_command_prints_what_it_wrote_and_repeats_itself(
         output = capsys.readouterr().out
         before = mark_choices.marks_path().read_bytes()
     assert mark_choices.marks_path().read_bytes() == before
-    assert re.search(r"^Seer +oval-blue +0.0 +100.0 +–", output, re.MULTILINE)
+    assert re.search(r"^Seer +box +21 +0\.0 \(0\.0–\d.*\) +-100\.0 ", output, re.MULTILINE)
+    assert re.search(r"^Seer +oval +21 +100\.0 \(\d.*–100\.0\) +– +–$", output, re.MULTILINE)
+    assert "best of Seer: oval-blue\n" in output
     [run] = json.loads(before)["models"]["Seer"]["runs"]
     assert run["file"] == path.name
     assert "good for all: oval; blue" in output
