@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,17 @@ from toy_benchmark import LETTERS, guessing, letters
 
 from vlmeval_findit.cli import main
 from vlmeval_findit.core import Group, PluginTable
-from vlmeval_findit.data import SOURCES, DataSource, figures_template, sources
+from vlmeval_findit.data import (
+    SOURCES,
+    Conditions,
+    DataSource,
+    FigureSet,
+    ImageBounds,
+    PublishedDecoding,
+    figures_template,
+    published_figures,
+    sources,
+)
 from vlmeval_findit.leaderboard import (
     Board,
     as_latex,
@@ -158,9 +168,48 @@ def test_published_values_are_of_the_same_annotations(known: str, zoo_runs: list
         assert ("12 rows" in text) != is_shown
 
 
-def test_published_values_are_of_the_same_rows(letters: World) -> None:
+def test_published_values_are_of_the_same_rows(
+    letters: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A board says that they are not shown, where there are some."""
     letters.predict("Mine", "Letters_Zoo_json", guessing(0.9), rows=20)
-    assert not make_board(load_runs([letters.runs])).published
+    part = "20 of the 24 queries of its table"
+    for are_any in (True, False):
+        board = make_board(load_runs([letters.runs]))
+        assert not board.published
+        (line,) = dict(remarks(board))["Part of a table"]
+        assert line.startswith(f"Zoo: {part}")
+        assert line.endswith("no published value stands beside these") is are_any
+        monkeypatch.setattr(type(LETTERS), "published", lambda benchmark: [])
+
+
+# Conditions that figures may have, and how their row states each
+CONDITIONS: Mapping[str, tuple[Any, str]] = {
+    "prompt": ("qwen3-vl-1", "prompt qwen3-vl-1"),
+    "space": ("grid1000", "space grid1000"),
+    "bounds": (ImageBounds(min_pixels=5, patches=6), "min_pixels 5, patches 6"),
+    "decoding": (
+        PublishedDecoding(temperature=0.7, thinking=False),
+        "temperature 0.7, no thinking",
+    ),
+    "engine": ("vllm", "engine vllm"),
+    "iou": (">", "IoU > the threshold"),
+    "note": ("a slot for the mark", "a slot for the mark"),
+}
+
+
+def test_a_published_row_states_each_condition(world: World) -> None:
+    world.predict("Mine", "FindIt_Pascal_xyxy_json", speaking("FindIt_Pascal_xyxy_json", 1.0))
+    runs = load_runs([world.runs])
+    assert {*CONDITIONS, "format"} == {each.name for each in fields(Conditions)}
+    of = FigureSet("F1@0.5", ("Pascal",))
+    nothing = replace(published_figures()[0], set=of, conditions=Conditions(), note="")
+    for name, (value, words) in CONDITIONS.items():
+        told = replace(nothing, conditions=replace(Conditions(), **{name: value}))
+        board = make_board(runs, figures=[nothing, told])
+        without, stated = (row.where for row in board.published)
+        assert words not in without
+        assert words in stated
 
 
 @pytest.fixture
@@ -196,6 +245,7 @@ def test_typed_figures_stand_below_the_runs_with_their_conditions(
     told = (out / "leaderboard.md").read_text()
     assert "arXiv 2606.04282v1" in told
     assert "the release's own words" in told
+    assert "space grid1000, engine transformers, temperature 0" in told
     page = tmp_path / "report.html"
     assert main(["report", runs, "--out", str(page), *flags]) == 0
     assert "2606.04282v1" in page.read_text()

@@ -184,6 +184,7 @@ from .published_figures import (
     ImageBounds as ImageBounds,
     PublishedDecoding as PublishedDecoding,
     told_values as told_values,
+    values_in_words as values_in_words,
     Conditions as Conditions,
     FigureSet as FigureSet,
     Sure as Sure,

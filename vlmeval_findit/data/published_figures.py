@@ -95,6 +95,21 @@ def told_values(of: ImageBounds | PublishedDecoding | Literal["unknown"]) -> dic
     return {name: value for name, value in named.items() if value is not None}
 
 
+def values_in_words(values: Mapping[str, Any]) -> str:
+    """Return settings in words.
+
+    >>> values_in_words({"temperature": 0.7, "thinking": False})
+    'temperature 0.7, no thinking'
+    """
+    words = []
+    for name, value in values.items():
+        if isinstance(value, bool):
+            words.append(name if value else f"no {name}")
+        else:
+            words.append(f"{name} {value:g}" if isinstance(value, float) else f"{name} {value}")
+    return ", ".join(words)
+
+
 @dataclass(frozen=True, slots=True)
 class Conditions(Config):
     """In which conditions a figure was measured, as far as it is known."""
@@ -166,6 +181,27 @@ class PublishedFigure:
     def unknown(self) -> tuple[str, ...]:
         """The names of the conditions that are not known, as far as its metric has them."""
         return tuple(name for name in self.conditions.unknown if self.has_iou or name != "iou")
+
+    @property
+    def told(self) -> str:
+        """Its conditions in words, as far as they are known, but for format and note.
+
+        >>> published_figures()[0].told
+        'prompt qwen2.5-vl-1, space smart_resize'
+        """
+        conditions = self.conditions
+        rows = {
+            "prompt": conditions.prompt,
+            "space": conditions.space,
+            "engine": conditions.engine,
+        }
+        known = {name: value for name, value in rows.items() if value != NOT_STATED}
+        known |= told_values(conditions.bounds)
+        known |= told_values(conditions.decoding)
+        words = [values_in_words(known)] if known else []
+        if self.has_iou and conditions.iou != NOT_STATED:
+            words.append(f"IoU {conditions.iou} the threshold")
+        return ", ".join(words)
 
     @property
     def has_iou(self) -> bool:

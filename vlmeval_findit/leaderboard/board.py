@@ -124,6 +124,8 @@ class Board:
     # Models whose format was named beforehand: it is one of none that were tried
     named: frozenset[str] = frozenset()
     published: tuple[Published, ...] = ()  # Published values on its datasets
+    # Datasets whose published values are of more rows than were asked
+    published_in_part: frozenset[str] = frozenset()
 
     @property
     def metrics(self) -> tuple[Metric, ...]:
@@ -250,6 +252,7 @@ def make_board(
     if any(run.failed for run in comparable):
         headline = benchmark.headline_counting_failures
     names = [dataset.name for dataset in datasets]
+    published = published_rows(benchmark, datasets, figures)
     return Board(
         benchmark=benchmark,
         headline=headline,
@@ -261,7 +264,8 @@ def make_board(
         excluded=excluded,
         elsewhere=elsewhere,
         named=named,
-        published=published_rows(benchmark, datasets, figures),
+        published=published.rows,
+        published_in_part=published.in_part,
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Sequence
+from functools import partial
 from operator import itemgetter
 from typing import NamedTuple
 from weakref import WeakKeyDictionary
@@ -206,7 +207,7 @@ def remarks(board: Board, only_reported: bool = False) -> list[Note]:
         "Formats tried": _tried_lines(board),
         "Formats named beforehand": _named_lines(board),
         ELSEWHERE.capitalize(): _unknown_lines(board),
-        "Part of a table": by_dataset(_part),
+        "Part of a table": by_dataset(partial(_part, board)),
         "Other annotations": by_dataset(_other_annotations),
         "Transparent images": by_dataset(_transparent),
         "Intervals": by_dataset(lambda d: board.benchmark.interval_note(d.runs[0].variant)),
@@ -294,19 +295,27 @@ def _doubt(run: Run) -> str:
     return _AGREE.sub("", run.provenance.coords_doubt or "")
 
 
+_BESIDE_NONE = "no published value stands beside these"
+
+
 def _other_annotations(dataset: ComparableRuns) -> str:
     """Say that published values are of other annotations, and therefore not shown."""
     if unlike := other_annotations(dataset):
-        return f"not the published ones ({unlike}): no published value stands beside these"
+        return f"not the published ones ({unlike}): {_BESIDE_NONE}"
     return ""
 
 
-def _part(dataset: ComparableRuns) -> str:
+def _part(board: Board, dataset: ComparableRuns) -> str:
     """Return a remark if only some of a table's queries were asked, as after ``--limit``."""
     provenance = dataset.runs[0].provenance
     asked = len(provenance.rows)
     missing = len(provenance.missing)
-    return f"{asked} of the {asked + missing} queries of its table" if missing else ""
+    if not missing:
+        return ""
+    words = f"{asked} of the {asked + missing} queries of its table"
+    if dataset.name in board.published_in_part:
+        words += f": {_BESIDE_NONE}"
+    return words
 
 
 def _scored_earlier(dataset: ComparableRuns) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from ..data import published_dataset
 from ..protocol import Benchmark, Published
@@ -23,35 +23,41 @@ _OURS: Mapping[str, tuple[str, str]] = {
 }
 
 
+class PublishedRows(NamedTuple):
+    """What is published of the datasets of a board."""
+
+    rows: tuple[Published, ...]
+    in_part: frozenset[str]  # Datasets without these rows, as not all that was published was asked
+
+
 def published_rows(
     benchmark: Benchmark,
     datasets: Sequence[ComparableRuns],
     figures: Sequence[PublishedFigure] = (),
-) -> tuple[Published, ...]:
+) -> PublishedRows:
     """Return what is published of datasets, by the benchmark's authors and by others.
 
     ``figures`` are the user's, of any dataset; those of the package are of published sets.
     """
-    whole = [dataset for dataset in datasets if _has_the_published_rows(dataset)]
-    names = [dataset.name for dataset in whole]
+    alike = [dataset for dataset in datasets if not other_annotations(dataset)]
+    names = [dataset.name for dataset in alike]
     of_benchmark = [each for each in benchmark.published() if each.dataset in names]
-    of_sets = [dataset.name for dataset in whole if _is_published_set(dataset)]
+    of_sets = [dataset.name for dataset in alike if _is_published_set(dataset)]
     rows = [*of_benchmark, *_rows_of(figures, benchmark, names)]
     if of_sets:
         from ..data import published_figures  # Read where they are needed only
 
         rows += _rows_of(published_figures(), benchmark, of_sets)
-    return tuple(rows)
+    in_part = {dataset.name for dataset in alike if dataset.runs[0].provenance.missing}
+    return PublishedRows(
+        tuple(row for row in rows if row.dataset not in in_part),
+        frozenset(row.dataset for row in rows if row.dataset in in_part),
+    )
 
 
 def other_annotations(dataset: ComparableRuns) -> str:
     """Say how the annotations of a dataset differ from the published ones; "" if they do not."""
     return unlike_published(dataset.runs[0].provenance.made_of)
-
-
-def _has_the_published_rows(dataset: ComparableRuns) -> bool:
-    """Tell whether runs were asked every row, and the table is not known to be another one."""
-    return not dataset.runs[0].provenance.missing and not other_annotations(dataset)
 
 
 def _is_published_set(dataset: ComparableRuns) -> bool:
@@ -73,7 +79,8 @@ def _rows_of(
         metric, words = _OURS.get(figure.set.metric, ("", ""))
         of = figure.set.datasets
         if metric in ours and len(of) == 1 and of[0] in datasets:
-            told = [words, f"measured by {figure.measured_by}", figure.note, figure.conditions.note]
+            told = [words, f"measured by {figure.measured_by}", figure.note]
+            told += [figure.told, figure.conditions.note]
             if figure.unknown:
                 told.append(f"not told: {', '.join(figure.unknown)}")
             where = f"{figure.source} ({'; '.join(filter(None, told))})"

@@ -31,6 +31,7 @@ from ..data import (
     published_dataset,
     published_figures,
     told_values,
+    values_in_words,
 )
 from ..models import (
     TOKEN_LIMITS,
@@ -149,23 +150,8 @@ def _published_words(value: object) -> str:
     if value == NOT_STATED:
         return ""
     if isinstance(value, ImageBounds | PublishedDecoding):
-        return _listed(told_values(value))
+        return values_in_words(told_values(value))
     return str(value)
-
-
-def _listed(values: Mapping[str, Any]) -> str:
-    """Return settings in words.
-
-    >>> _listed({"temperature": 0.7, "thinking": False})
-    'temperature 0.7, no thinking'
-    """
-    words = []
-    for name, value in values.items():
-        if isinstance(value, bool):
-            words.append(name if value else f"no {name}")
-        else:
-            words.append(f"{name} {value:g}" if isinstance(value, float) else f"{name} {value}")
-    return ", ".join(words)
 
 
 def _agreement(published: str, here: str) -> ConditionAgreement:
@@ -372,7 +358,7 @@ def _bounds(
 ) -> tuple[dict[str, Any], ConditionSet]:
     """Return the settings that bound images as published, and how they agree."""
     told = told_values(figure.conditions.bounds)
-    published = _listed(told)
+    published = values_in_words(told)
     local = row.local if row is not None else None
     pixels = local.pixels_counted if local is not None else 1
     converted = bounds_in_request(Bounds(**told), pixels)
@@ -380,7 +366,7 @@ def _bounds(
     yours = {name: entry.settings[name] for name in (*told, BOUNDS_FIELD) if name in entry.settings}
     if yours:
         is_published = yours in (told, converted, original)
-        here = published if is_published else _listed(yours.get(BOUNDS_FIELD, yours))
+        here = published if is_published else values_in_words(yours.get(BOUNDS_FIELD, yours))
         return {}, ConditionSet("bounds", published, here, _agreement(published, here))
     if not told:
         here = _bounds_of_processor(local, deployment, variant)
@@ -399,7 +385,7 @@ def _bounds_of_processor(
     """Return the bounds in words that this machine has without a setting; "" if not known."""
     if local is None or deployment.answerer not in (Answerer.HERE, Answerer.SERVED):
         return ""
-    return _listed(local.bounds(variant).as_dict()) or "the processor's"
+    return values_in_words(local.bounds(variant).as_dict()) or "the processor's"
 
 
 def _checkpoint(entry: ModelEntry, deployment: AnsweringProgram) -> str:
@@ -468,7 +454,8 @@ def _decoding(
         agreement = ConditionAgreement.YOURS
     elif lost:
         agreement = ConditionAgreement.CANNOT_BE_SET
-        advice = f"{deployment.answerer.value} takes no {_listed(lost)}; a server (--base-url) does"
+        no = values_in_words(lost)
+        advice = f"{deployment.answerer.value} takes no {no}; a server (--base-url) does"
     elif "temperature" not in told:
         agreement = ConditionAgreement.NOT_TOLD
     here = _decoding_words(in_force, thinks)
@@ -476,7 +463,7 @@ def _decoding(
     # Replies are greedy where nothing is set.
     if not settings.get("temperature"):
         settings.pop("temperature", None)
-    return settings, ConditionSet("decoding", _listed(told), here, agreement, advice)
+    return settings, ConditionSet("decoding", values_in_words(told), here, agreement, advice)
 
 
 def _decoding_words(in_force: Mapping[str, Any], thinks: bool | None) -> str:
@@ -484,8 +471,8 @@ def _decoding_words(in_force: Mapping[str, Any], thinks: bool | None) -> str:
     if thinks is not None:
         words["thinking"] = thinks
     if words.get("temperature"):
-        return _listed(words)
-    return ", ".join(filter(None, ["greedy", _listed(_without(words, "temperature"))]))
+        return values_in_words(words)
+    return ", ".join(filter(None, ["greedy", values_in_words(_without(words, "temperature"))]))
 
 
 def _setting_of(name: str) -> str:
