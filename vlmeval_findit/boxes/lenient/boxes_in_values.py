@@ -31,12 +31,12 @@ from .repaired_values import List, Object, Value, values_in
 from .words import (
     CONTAINERS,
     FRAMES,
+    KeySays,
     first_of,
     is_asked,
-    is_of_others,
     is_one_letter_off,
-    key_says_box,
     plain,
+    what_key_says,
     words_of,
 )
 from .words import POINTS as POINT_WORDS
@@ -204,10 +204,18 @@ class BoxSearch:
         return stated_labels(dict(value.pairs), self._states_box, self._asked)
 
     def _states_box(self, key: str) -> bool:
-        if key in self._requested_keys or key_says_box(key, self._of_points):
-            return True
-        is_misspelt = any(is_one_letter_off(key, asked) for asked in self._requested_keys)
-        return is_misspelt and not is_of_others(key)
+        return self._what_key_says(key) is KeySays.BOX
+
+    def _what_key_says(self, key: str) -> KeySays:
+        """Return what a key says; the requested one, with a letter wrong too, says that of a box."""
+        if key in self._requested_keys:
+            return KeySays.BOX
+        says = what_key_says(key, self._of_points)
+        if says is KeySays.NOTHING and any(
+            is_one_letter_off(key, asked) for asked in self._requested_keys
+        ):
+            return KeySays.BOX
+        return says
 
     def _in_stated_frame(self, fields: Mapping[str, Value], context: Context) -> Context:
         key = "frame_idx" if "frame_idx" in fields else first_of(fields, FRAMES)
@@ -350,10 +358,11 @@ class BoxSearch:
     def _context_under(self, key: str, owner: Object, context: Context) -> Context | None:
         """Return what holds under a key; None if nothing under it may be a box."""
         by_class = self._format.key == CLASS_KEY
-        states_box = self._states_box(key)
-        if not states_box and not self._is_around_objects(key, context):
+        says = self._what_key_says(key)
+        states_box = says is KeySays.BOX
+        if not states_box and not self._is_around_objects(key, says):
             context = context._replace(in_other=True)
-        if is_of_others(key) and key not in self._requested_keys:
+        if says is KeySays.OTHER:
             return None if self._is_of_numbers(owner, key) else context.restructured()
         context = context._replace(in_box=context.in_box or states_box)
         if self._lacks_label(context):
@@ -370,13 +379,13 @@ class BoxSearch:
             return context.restructured()
         return context.repaired(Repair.KEY)
 
-    def _is_around_objects(self, key: str, context: Context) -> bool:
+    def _is_around_objects(self, key: str, says: KeySays) -> bool:
         """Return whether labels below a key may be of boxes: it says so, or is a label itself."""
         if is_asked(key, self._asked) or _index(key) is not None:
             return True
         if self._asked or not self._needs_labels:
             return not CONTAINERS.isdisjoint(words_of(key))
-        return not is_of_others(key)
+        return says is not KeySays.OTHER
 
     def _is_of_numbers(self, owner: Object, key: str) -> bool:
         value = dict(owner.pairs).get(key)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from ...core import late_pattern
 from ..representation import Representation
 from .number_names import NAME, numbers_by_name
-from .words import key_says_box, rank_of_label, words_of
+from .words import KeySays, rank_of_label, what_key_says, words_of
 
 # What separates cells, the likeliest first
 _CELLS = {sign: late_pattern(re.escape(sign)) for sign in "|&,\t;"} | {" ": late_pattern(r"\s+")}
@@ -135,7 +135,8 @@ def _columns(line: str, sign: str) -> list[_Column]:
         name = re.sub(r"[${}\\]", "", cell.split("(")[0]).strip(_MARKS)
         is_number = _OF_NUMBER.fullmatch(name) is not None
         is_frame = "frame" in words_of(name) or (words_of(name)[:1] == ["image"])
-        columns.append(_Column(name, is_number, key_says_box(name), is_frame, rank_of_label(name)))
+        is_box = what_key_says(name) is KeySays.BOX
+        columns.append(_Column(name, is_number, is_box, is_frame, rank_of_label(name)))
     numbered = sum(column.is_number for column in columns)
     has_box = any(column.is_box for column in columns)
     # Prose has commas, too: a heading of a CSV file names numbers.

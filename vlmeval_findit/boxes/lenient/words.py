@@ -7,6 +7,7 @@ and ``BoundingBox`` name a box.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from enum import Enum
 
 from ...core import late_pattern
 from .number_names import joined_names
@@ -81,17 +82,26 @@ def says_box(text: str) -> bool:
     return any(len(joined_names(word)) >= 4 for word in words)
 
 
-@Remembered
-def key_says_box(key: str, of_points: bool = False) -> bool:
-    """Return whether a key says that what stands under it is a box, or a point, of the object.
+class KeySays(Enum):
+    """What a key says of what stands under it."""
 
-    >>> key_says_box("bbox_2d"), key_says_box("image_bbox"), key_says_box("padding")
-    (True, False, False)
+    BOX = "a box, or a point, of the object"
+    OTHER = "another thing"
+    NOTHING = "nothing"
+
+
+@Remembered
+def what_key_says(key: str, of_points: bool = False) -> KeySays:
+    """Return what a key says of what stands under it.
+
+    >>> [what_key_says(key).name for key in ("bbox_2d", "image_bbox", "padding", "dog")]
+    ['BOX', 'OTHER', 'OTHER', 'NOTHING']
     """
-    words = words_of(key)
-    if not _OF_OTHERS.isdisjoint(words):
-        return False
-    return says_box(key) or (of_points and not _KEY_OF_POINTS.isdisjoint(words))
+    if is_of_others(key):
+        return KeySays.OTHER
+    if says_box(key) or (of_points and not _KEY_OF_POINTS.isdisjoint(words_of(key))):
+        return KeySays.BOX
+    return KeySays.NOTHING
 
 
 @Remembered
