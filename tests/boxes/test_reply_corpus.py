@@ -5,15 +5,25 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from itertools import combinations
 
 import pytest
 
-from benchmarks.reply_corpus import FIRST, SECOND, Entry, compare, entries_of, reading_of
+from benchmarks.reply_corpus import (
+    FIRST,
+    SECOND,
+    THIRD,
+    Entry,
+    compare,
+    entries_of,
+    reading_of,
+)
 from vlmeval_findit.boxes import Corners, FormatFailure, ParsedReply, read
 from vlmeval_findit.protocol import Reply
 
 OWN = FIRST.with_name("own.jsonl")  # Written with the rules, so their agreement is no figure
-ENTRIES = {entry.name: entry for half in (FIRST, SECOND) for entry in entries_of(half)}
+PARTS = [entries_of(path) for path in (FIRST, SECOND, THIRD)]
+ENTRIES = {entry.name: entry for part in PARTS for entry in part}
 # The same without thoughts, in which nothing that is exchanged would matter
 ANSWERS = {
     name: replace(entry, reply=Reply(0, entry.reply).answer) for name, entry in ENTRIES.items()
@@ -27,6 +37,8 @@ DECIDED = {
     "second-poly": "vertices are no word for a box",
     "second-lab-unknown": "a text that is a label asked for is the label",
     "second-lab-num": "a label with a number is none of those asked for",
+    "third-agentnet": "a text among other texts of an object is no prose",
+    "third-robo-hull": "a list of points is points",
 }
 
 
@@ -50,11 +62,11 @@ def test_doubts_were_decided_in_the_protocol(name: str) -> None:
     assert not compare(entry, reading_of(entry)).agrees
 
 
-def test_the_corpus_has_two_halves_of_other_forms() -> None:
-    first, second = ([entry.reply for entry in entries_of(half)] for half in (FIRST, SECOND))
-    assert len(first) + len(second) >= 400
-    assert len(ENTRIES) == len(first) + len(second)
-    assert not {*first} & {*second}
+def test_no_form_is_in_two_parts_of_the_corpus() -> None:
+    replies = [{entry.reply for entry in part} for part in PARTS]
+    assert len(ENTRIES) == sum(map(len, PARTS)) >= 400
+    for first, second in combinations(replies, 2):
+        assert not first & second
 
 
 # --- one thing exchanged --------------------------------------------------------------------------
@@ -68,7 +80,7 @@ def is_lenient(entry: Entry) -> bool:
 NAMES_OR_TOKENS = re.compile(
     r"[xy][ _]?(?:min|max|[0-2₁₂]|tl)\b|topX|<[|xy]?_?loc|<\|LOC|patch_index|<points?\b|<\d+><|<x_"
     r"|\{\\min|left|upper|supérieur|center at"
-    r"|tabular|\| width \||oben|superior|상자|左上|\"?x\"?\s?[:=]|\{\"x\"",
+    r"|tabular|\| width \||oben|superior|상자|左[上下]|\"?x\"?\s?[:=]|\{\"x\"",
     re.IGNORECASE,
 )
 LENIENT = [name for name, entry in ANSWERS.items() if is_lenient(entry)]
@@ -103,7 +115,7 @@ def test_another_unit_beside_the_numbers_leaves_none(words: str) -> None:
 
 
 BOX_KEY = re.compile(
-    r"""(["'])(?:bbx_2d|bbox_2d|bboxes_2d|bbox|bboxes|box_2d|box|boxes|bounding_box)\1\s?:"""
+    r"""(["'])(?:bbx_2d|bbox_2d|bboxes_2d|bbox|bboxes|box_2d|box|boxes|bounding_box|xyxy)\1\s?:"""
 )
 KEYED = [
     name

@@ -120,6 +120,125 @@ def test_an_unknown_unit_is_another_one(run: str) -> None:
     assert not boxes_in(f'{{"units": "furlongs", "bbox_2d": {numbers}}}', JSON, extent)
 
 
+# --- words that are none of our units -------------------------------------------------------------
+
+NUMBERS = "112, 64, 388, 420"
+# What stands in the place of X is a unit
+PLACES = {
+    "brackets behind coordinates": f"Coordinates (X): ({NUMBERS})",
+    "brackets behind a box": f"Bounding box [X] = ({NUMBERS})",
+    "before a colon": f"Coordinates X: ({NUMBERS})",
+    "behind in": f"The coordinates are given in X: ({NUMBERS})",
+    "behind in, of a box": f"The bounding box in X is ({NUMBERS}).",
+    "in brackets": f"The dog is at ({NUMBERS}) (in X).",
+    "behind the numbers": f"Dog: ({NUMBERS}) (X)",
+    "behind the numbers, in": f"Dog: ({NUMBERS}) in X.",
+    "behind unit": f"Unit: X\nDog box: ({NUMBERS})",
+    "in a comment": f'{{"bbox_2d": [{NUMBERS}]}} // in X',
+    "in a value": f'{{"bbox_2d": [{NUMBERS}], "note": "values in X"}}',
+    "in a key": f'{{"bbox (X)": [{NUMBERS}]}}',
+    "in a heading of a table": f"| label | box (X) |\n|---|---|\n| dog | ({NUMBERS}) |",
+    "behind each number": "x_min: 112 X, y_min: 64 X, x_max: 388 X, y_max: 420 X",
+    "behind each side": "left: 112 X and top: 64 X, right: 388 X, bottom: 420 X",
+}
+FOREIGN = ["em", "pt", "cm", "degrees", "tiles", "furlongs", "dp"]
+
+
+def lenient_boxes(reply: str, asked: Sequence[str] = ("dog",)) -> tuple[object, ...]:
+    strict = read(reply, JSON)
+    lenient = parse_leniently(reply, JSON, strict, ImageExtent(640, 480), asked)
+    return () if lenient is None else tuple(lenient.reading.boxes)
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_nothing_is_read_past_a_unit_that_nobody_knows(place: str) -> None:
+    for unit in FOREIGN:
+        assert not lenient_boxes(PLACES[place].replace("X", unit)), unit
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_the_run_s_unit_in_the_same_place_is_read(place: str) -> None:
+    assert lenient_boxes(PLACES[place].replace("X", "pixels")) == ((112, 64, 388, 420),)
+
+
+@pytest.mark.parametrize("words", ["grid cells", "map tiles", "screen units"])
+@pytest.mark.parametrize("place", [name for name in PLACES if not name.startswith("behind each")])
+def test_a_unit_may_have_two_words(place: str, words: str) -> None:
+    is_screen = words == "screen units"  # "screen" is a word for the image
+    assert is_screen or not lenient_boxes(PLACES[place].replace("X", words))
+
+
+@pytest.mark.parametrize(
+    "key", ["bbox_em", "box_cm", "bboxInches", "bbox_mm", "degrees_box", "x_min_cm"]
+)
+def test_a_key_that_names_a_length_states_it(key: str) -> None:
+    reply = f'{{"{key}": [{NUMBERS}]}}'
+    if key.startswith("x_"):
+        reply = '{"x_min_cm": 112, "y_min_cm": 64, "x_max_cm": 388, "y_max_cm": 420}'
+    assert not lenient_boxes(reply)
+
+
+# Words around boxes that state neither a unit nor an order
+ORDINARY = [
+    f"Coordinates of the cat: ({NUMBERS})",
+    f"Bounding box (dog): ({NUMBERS})",
+    f"Bounding boxes (dogs): ({NUMBERS})",
+    f"Bounding box (mug): ({NUMBERS})",
+    f"Bounding box (red dress): ({NUMBERS})",
+    f"Bounding box(es): ({NUMBERS})",
+    f"Bounding box (approximate): ({NUMBERS})",
+    f"Bounding box (the dog on the left): ({NUMBERS})",
+    f"Bounding box (top-left, bottom-right): ({NUMBERS})",
+    f"Box (upper left corner and lower right corner): ({NUMBERS})",
+    f"Box (min, max): ({NUMBERS})",
+    f"Coordinates (x1, y1, x2, y2): ({NUMBERS})",
+    f"Coordinates (left, top, right, bottom): ({NUMBERS})",
+    f"Coordinates (estimated): ({NUMBERS})",
+    f"Coordinates (rounded to integers): ({NUMBERS})",
+    f"Coordinates dog: ({NUMBERS})",
+    f"Coordinates: ({NUMBERS}) (approx.)",
+    f"Coordinates in JSON format:\n({NUMBERS})",
+    f"Location (kitchen): ({NUMBERS})",
+    f"The box in the image: ({NUMBERS})",
+    f"The bounding box in question is ({NUMBERS}).",
+    f"The bounding box of the dog in black is ({NUMBERS}).",
+    f"The dog is at ({NUMBERS}) in the foreground.",
+    f"The coordinates are as follows: ({NUMBERS})",
+    "left: 112 px, top: 64 px, right: 388 px, bottom: 420 px",
+    "left: 112, top: 64, right: 388 and bottom: 420",
+    "x from 112 to 388 and y from 64 to 420",
+    f'{{"bbox (dog)": [{NUMBERS}]}}',
+    f'{{"bbox_2d": [{NUMBERS}], "note": "found in one of two cases"}}',
+]
+
+
+@pytest.mark.parametrize("reply", ORDINARY)
+def test_ordinary_words_in_the_place_of_a_unit_are_none(reply: str) -> None:
+    assert lenient_boxes(reply) == ((112, 64, 388, 420),)
+
+
+def test_an_unknown_unit_leaves_converted_tokens() -> None:
+    reply = "Coordinates (tiles): <loc0128><loc0256><loc0640><loc0768>"
+    assert lenient_boxes(reply) == ((160, 60, 480, 300),)
+
+
+# --- where y begins -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("origin", ["bottom-left", "bottom left", "the lower left", "the centre"])
+@pytest.mark.parametrize(
+    "reply",
+    [
+        f"The bounding box is ({NUMBERS}). The origin is at X.",
+        f'{{"bbox": [{NUMBERS}], "origin": "X"}}',
+        f'{{"bbox": [{NUMBERS}]}} // origin in X',
+    ],
+)
+def test_nothing_is_read_past_another_origin(reply: str, origin: str) -> None:
+    assert not lenient_boxes(reply.replace("X", origin))
+    assert lenient_boxes(reply.replace("X", "the top left"))
+
+
 # --- orders ---------------------------------------------------------------------------------------
 
 # One box in each order
@@ -189,6 +308,61 @@ def test_a_box_is_read_only_in_its_stated_order(order: str, names: str, asked: s
             continue  # Strictly in the requested syntax
         boxes = boxes_in(reply, form, ImageExtent(640, 480))
         assert boxes == (((112, 64, 388, 420),) if order == asked else ()), reply
+
+
+PLACES_OF_ORDERS = [
+    f"Bounding box (X): ({NUMBERS})",
+    f"Boxes [X]: ({NUMBERS})",
+    f"Coordinates (X) = ({NUMBERS})",
+    f'{{"bbox (X)": [{NUMBERS}]}}',
+    f"| label | box (X) |\n|---|---|\n| dog | ({NUMBERS}) |",
+]
+
+
+@pytest.mark.parametrize("reply", PLACES_OF_ORDERS)
+@pytest.mark.parametrize(
+    "words",
+    ["centre, size", "origin and size", "south, north, west, east", "first vertex, diagonal",
+     "anchor + extent", "pu, wai, hema, raro", "N/W/S/E"],
+)  # fmt: skip
+def test_nothing_is_read_past_an_order_that_nobody_knows(reply: str, words: str) -> None:
+    assert not lenient_boxes(reply.replace("X", words))
+
+
+@pytest.mark.parametrize("words", ["dogs, cats", "dog and cat", "cat / dog"])
+def test_a_list_of_labels_asked_for_is_no_order(words: str) -> None:
+    assert lenient_boxes(f"Bounding boxes ({words}): ({NUMBERS})", ("dog", "cat"))
+
+
+@pytest.mark.parametrize(
+    ("words", "order"),
+    [("centre and size", "cxcywh"), ("center, size", "cxcywh"), ("centre then extent", "cxcywh"),
+     ("origin and size", "xywh"), ("top-left corner and size", "xywh"),
+     ("upper left, dimensions", "xywh"), ("center_size", "cxcywh")],
+)  # fmt: skip
+def test_a_place_and_a_size_are_an_order(words: str, order: str) -> None:
+    for output, reply in replies_in_order(words, ORDERS[order]):
+        for asked in ORDERS:
+            form = ReplyFormat(output, asked)
+            boxes = (
+                boxes_in(reply, form, ImageExtent(640, 480)) if not read(reply, form).boxes else ()
+            )
+            assert boxes == (((112, 64, 388, 420),) if asked == order else ()), reply
+
+
+@pytest.mark.parametrize("asked", ORDERS)
+def test_corners_and_sides_that_look_alike_are_no_order(asked: str) -> None:
+    """A list of four sides and two corners are written the same."""
+    for reply in (
+        f"Bounding box (top left bottom right): ({NUMBERS})",
+        f"Order: top left bottom right\nDog box: ({NUMBERS})",
+        f'{{"format": "top left bottom right", "bbox": [{NUMBERS}]}}',
+    ):
+        assert not boxes_in(reply, ReplyFormat("json", asked), ImageExtent(640, 480))
+    for words in ("top-left bottom-right", "top left, bottom right", "top left and bottom right"):
+        reply = f"Bounding box ({words}): ({NUMBERS})"
+        boxes = boxes_in(reply, ReplyFormat("json", asked), ImageExtent(640, 480))
+        assert bool(boxes) == (asked in ("xyxy", "yxyx"))
 
 
 # --- whatever a reply states ----------------------------------------------------------------------

@@ -12,7 +12,13 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from ...core import late_pattern
-from ..representation import MatchRule, ReplyFormat, Representation
+from ..representation import (
+    NO_RECTANGLE,
+    REPRESENTATIONS,
+    MatchRule,
+    ReplyFormat,
+    Representation,
+)
 from ..spaces import ImageExtent
 from .boxes_in_values import POINTS, is_confidence
 from .conventions import (
@@ -30,7 +36,15 @@ from .evidence import (
     is_whole_answer,
     what_says,
 )
-from .labels import FRAME, TAG, WITHIN, is_joining, label_within, labels_of_boxes
+from .labels import (
+    FRAME,
+    TAG,
+    TOKEN_WITHOUT_UNIT,
+    WITHIN,
+    is_joining,
+    label_within,
+    labels_of_boxes,
+)
 from .location_tokens import boxes_in_tokens
 from .named_corners import boxes_of_points
 from .named_numbers import NUMBER, boxes_by_name, boxes_of_ranges
@@ -88,7 +102,7 @@ def boxes_in_prose(
             apart.append(each)
     if not apart:
         return []
-    apart = _as_stated(apart, plain_text, tables, fmt, run)
+    apart = _as_stated(apart, plain_text, tables, fmt, run, asked)
     stated = _stated(apart, plain_text, fmt, asked)
     # Labels are cut from the text as it was written.
     boxes = list(_with_frames_and_labels(apart, stated, text, fmt, asked))
@@ -113,6 +127,7 @@ def _boxes_in(text: str, fmt: ReplyFormat, extent: ImageExtent | None) -> Iterat
     for start, end, numbers in (*boxes_by_name(text, row), *boxes_of_ranges(text, row)):
         yield BoxInText(start, end, Candidate("", None, numbers, _PROSE))
     yield from _bracketed(text, row, fmt.output)
+    yield from _of_four_corners(text, row)
     yield from _in_tokens_without_unit(text, row)
     yield from _bare(text, row, fmt.multilabel)
     if row.name in POINTS:
@@ -136,16 +151,17 @@ def _as_stated(
     tables: Tables,
     fmt: ReplyFormat,
     run: RunNumbers,
+    asked: Sequence[str],
 ) -> list[BoxInText]:
     """Leave out boxes whose order or unit the reply denies, wherever it does so."""
     words = _blanked(text, tables.named)
     if fmt.multilabel:
         words = _without_labels(words)
-    if any(box.in_order for box in boxes) and states_another_order(words, fmt.numbers):
+    has_order = any(box.in_order for box in boxes)
+    if has_order and states_another_order(words, fmt.numbers, asked):
         boxes = [box for box in boxes if not box.in_order]
-    if not all(box.is_converted for box in boxes) and states_another_unit(
-        _without_labels(text), run
-    ):
+    has_unit = not all(box.is_converted for box in boxes)
+    if has_unit and states_another_unit(_without_labels(text), run, asked):
         boxes = [box for box in boxes if box.is_converted]
     return boxes
 
@@ -170,11 +186,10 @@ def _stated(
         before = text[end : each.start]
         clause = clause_before(text, each.start, end)
         said = _what_is_said(each, clause, text, fmt, asked, is_absent)
-        if said is Says.NOTHING:
-            if is_alone:
-                said = Says.BOX
-            elif result and not _has_words(before):
-                said = result[-1]  # One of a list
+        if said is Says.NOTHING and result and not _has_words(before):
+            said = result[-1]  # One of a list
+        if said is Says.NOTHING and is_alone:
+            said = Says.BOX
         if result and said is Says.BOX and is_corrected(before):
             result = [Says.NO_BOX] * len(result)
         result.append(said)
@@ -245,12 +260,25 @@ def _bracketed(text: str, row: Representation, output: str) -> Iterator[BoxInTex
         yield box._replace(is_certain=is_certain)
 
 
+def _of_four_corners(text: str, row: Representation) -> Iterator[BoxInText]:
+    """Yield the upright boxes whose four corners are eight numbers in brackets or between tags."""
+    if row.name not in POINTS or row.width != 4:
+        return
+    for match in _run(8, r"[\[({>]\s*+NUMBERS\s*+(?=[\])}<])", BETWEEN).finditer(text):
+        numbers = [float(number) for number in match.groups()]
+        if row.name == "yxyx":
+            numbers = [numbers[at ^ 1] for at in range(8)]
+        corners = REPRESENTATIONS["all"].to_corners(numbers)
+        if corners != NO_RECTANGLE:
+            box = Candidate("", None, tuple(row.from_corners(corners)), _PROSE)
+            yield BoxInText(match.start(1), match.end(), box, is_certain=False, in_order=True)
+
+
 def _in_tokens_without_unit(text: str, row: Representation) -> Iterator[BoxInText]:
     """Yield boxes of tokens that are plain numbers, as ``<|coord_100|>``: they state no unit."""
     if "<|" not in text:
         return
-    token = r"<\|(?!LOC)[A-Za-z]{1,20}_(\d{1,4})\|>"
-    for match in re.finditer(r"\s?".join([token] * row.width), text):
+    for match in re.finditer(r"\s?".join([TOKEN_WITHOUT_UNIT] * row.width), text):
         box = Candidate("", None, match.groups(), frozenset({Repair.TOKENS}))
         yield BoxInText(match.start(), match.end(), box, is_certain=False, in_order=True)
 

@@ -19,8 +19,13 @@ from ..representation import (
     MatchRule,
     ReplyFormat,
 )
-from .conventions import RunNumbers, key_states_another_order, key_states_another_unit
-from .labels import TAG, without_tags
+from .conventions import (
+    RunNumbers,
+    key_states_another_order,
+    key_states_another_unit,
+    key_without_unit,
+)
+from .labels import TAG, TOKEN_WITHOUT_UNIT, without_tags
 from .labels_in_values import Labels, is_marked, stated_labels
 from .named_corners import box_of_corners, corner_of
 from .number_names import numbers_by_name
@@ -207,7 +212,7 @@ class BoxSearch:
         return self._what_key_says(key) is KeySays.BOX
 
     def _what_key_says(self, key: str) -> KeySays:
-        """Return what a key says; the requested one, with a letter wrong too, says that of a box."""
+        """Return what a key says; the requested one says a box, with a letter wrong, too."""
         if key in self._requested_keys:
             return KeySays.BOX
         says = what_key_says(key, self._of_points)
@@ -233,7 +238,7 @@ class BoxSearch:
         self, value: Object, fields: Mapping[str, Value], context: Context
     ) -> Iterator[Candidate]:
         """Yield the box whose numbers an object names, else the boxes under its likeliest keys."""
-        named = numbers_by_name(with_ends(fields), self._row)
+        named = numbers_by_name(self._named_fields(fields), self._row)
         if named is not None and _are_numbers(named):
             yield from self._decomposed_box(_Numbers(tuple(named)), value, context)
             return
@@ -248,6 +253,18 @@ class BoxSearch:
             if boxes:
                 yield from boxes
                 return
+
+    def _named_fields(self, fields: Mapping[str, Value]) -> dict[str, object]:
+        """Return fields by their names, without the unit of the run: ``x_min_px`` is ``x min``.
+
+        A number whose key states another unit has none.
+        """
+        named: dict[str, object] = {}
+        for key, value in with_ends(fields).items():
+            name = key_without_unit(key)
+            if name == key or not key_states_another_unit(key, self._run):
+                named[name] = value
+        return named
 
     def _decomposed_box(
         self, box: _Numbers, value: Object, context: Context
@@ -296,6 +313,8 @@ class BoxSearch:
             return
         if self._is_video and context.frame is None:
             index = _index(key)
+            if index is not None and context.in_other and self._numbers_of(value) is not None:
+                return  # Numbered values of another thing
             if index is not None:
                 self.indices.append(index)
                 in_frame = context._replace(frame=index).restructured()
@@ -313,7 +332,7 @@ class BoxSearch:
         if self._lacks_label(below):
             yield from self._boxes_inside(value, below)
             return
-        box = self._numbers_of(value) or self._corners_of_rectangle(value)
+        box = self._numbers_of(value)
         if box is not None:
             yield _candidate(box, self._as_structured(below, "per_box"))
         elif isinstance(value, Object):
@@ -425,9 +444,12 @@ class BoxSearch:
         width = self._row.width
         if len(items) == width and _are_numbers(items):
             return _Numbers(tuple(items))
+        written = _numbers_in_texts(items)
+        if len(written) == width and _are_numbers(written):
+            return _Numbers(tuple(written), frozenset({Repair.NUMBERS}))
         if is_confidence(items, width):
             return _Numbers(tuple(items[:width]), frozenset({Repair.CONFIDENCE}))
-        return self._numbers_in_pairs(items)
+        return self._numbers_in_pairs(items) or self._corners_of_rectangle(items)
 
     def _numbers_in_string(self, value: str) -> _Numbers | None:
         joined = _BETWEEN_PAIRS.sub(",", TAG.sub(" ", in_ascii(value)).strip())
@@ -437,10 +459,14 @@ class BoxSearch:
             return None
         return _Numbers(tuple(numbers), frozenset({Repair.NUMBERS}))
 
-    def _corners_of_rectangle(self, value: Value) -> _Numbers | None:
+    def _corners_of_rectangle(self, points: Sequence[Value]) -> _Numbers | None:
         """Return the numbers of a box that is stated by its four corners; None if it is not."""
-        points = value.items if isinstance(value, List) and value.whole else []
-        if self._row.name not in POINTS or len(points) != 4:
+        if self._row.name not in POINTS or self._row.width != 4:
+            return None
+        if len(points) == 8:  # Without brackets around each
+            pairs = [points[at : at + 2] for at in range(0, 8, 2)]
+            points = [List([*pair], whole=True) for pair in pairs]
+        if len(points) != 4:
             return None
         numbers: list[float] = []
         for item in points:
@@ -493,6 +519,19 @@ def _point(value: Value, y_first: bool) -> tuple[float, float] | None:
         return None
     x, y = pair
     return float(x), float(y)  # type: ignore[arg-type]
+
+
+_TOKEN = late_pattern(TOKEN_WITHOUT_UNIT)
+
+
+def _numbers_in_texts(items: Sequence[Value]) -> list[str]:
+    """Return the numbers of a list of texts: ``["1 2", "3,4"]`` has four; none of another list."""
+    numbers: list[str] = []
+    for item in items:
+        if not isinstance(item, str):
+            return []
+        numbers += _SEPARATOR.split(_TOKEN.sub(r"\1 ", item).strip())
+    return numbers
 
 
 _SEPARATOR = late_pattern(r"\s*+,\s*+|\s++")

@@ -7,14 +7,16 @@ number's; a label states neither.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import NamedTuple
 
 from ...core import late_pattern
 from ..representation import MatchRule, Representation
 from ..spaces import ImageExtent
-from .number_names import NAME, in_order, joined_names, requested_order
+from .number_names import NAME, SIDES, in_order, joined_names, requested_order
 from .remembered import Remembered
+from .unknown_words import states_unknown_order, states_unknown_unit
 from .words import words_of
 
 # --- orders ---------------------------------------------------------------------------------------
@@ -53,8 +55,17 @@ _OF_SET = late_pattern(
     r"\b(coco|yolo)(?:[- _](?:format|style|order|convention)|(?<=: \"coco)\"|(?<=: \"yolo)\")",
     re.IGNORECASE,
 )
+# "centre and size", "origin, size"
+_AND_SIZE = late_pattern(
+    r"\b(?:(?P<centre>cent(?:er|re)|middle)|origin|(?:top|upper)[-_ ]left)[-_ ]?(?:corner|point)?"
+    r"\s?(?:[-_,/&+]|\band\b|\bthen\b){1,2}\s?(?:the )?(?:sizes?|extents?|dimensions)\b",
+    re.IGNORECASE,
+)
+# Two corners, or the four sides: nothing between them says which
+_CORNERS_OR_SIDES = late_pattern(
+    r"\b(?:top|upper)\s(?:left)\s(?:bottom|lower)\s(?:right)\b", re.IGNORECASE
+)
 _Y_FIRST = late_pattern(r"\by[- ](?:first\b|before x\b|and then x\b)", re.IGNORECASE)
-_SIDES = {"l": "left", "t": "top", "r": "right", "b": "bottom"}
 _SIZE_OF_IMAGE = late_pattern(
     r"(?:image|picture|photo|canvas|screen|original)\b[^.\n]{0,25}\Z|\A[^.\n]{0,12}\bof the image"
     r"|\b(?:of|to|by)(?: the| its)? \Z",
@@ -73,10 +84,15 @@ def orders_in(text: str) -> Iterator[tuple[str, ...]]:
         if parts:
             # tlbr and tlwh are written of x first and of y first: no order that could be asked for
             is_clear = parts[:2] != ("t", "l")
-            names = in_order([_SIDES.get(part, part) for part in parts])
+            names = in_order([SIDES.get(part, part) for part in parts])
             yield names if is_clear else ("?",) * len(names)
     for match in _OF_SET.finditer(text):
         yield _ORDERS_OF_SETS[match[1].lower()]
+    for match in _AND_SIZE.finditer(text):
+        place = ("cx", "cy") if match["centre"] else ("xmin", "ymin")
+        yield (*place, "width", "height")
+    if _CORNERS_OR_SIDES.search(text):
+        yield ("?",) * 4
     if _Y_FIRST.search(text):
         yield ("ymin", "xmin", "ymax", "xmax")
     for value in _UNDER_ORDER.findall(text) if '": "' in text else ():
@@ -95,6 +111,10 @@ def orders_in(text: str) -> Iterator[tuple[str, ...]]:
         yield names
 
 
+def _has_known_order(text: str) -> bool:
+    return _CORNER_WORD.search(text) is not None or any(True for _ in orders_in(text))
+
+
 def names_a_box(text: str, of_points: bool = False) -> bool:
     """Return whether a text lists the numbers of a box, or of a point, by their names.
 
@@ -106,8 +126,12 @@ def names_a_box(text: str, of_points: bool = False) -> bool:
     return any(len(names) >= (2 if of_points else 4) for names in orders_in(text))
 
 
-def states_another_order(text: str, representation: Representation) -> bool:
+def states_another_order(
+    text: str, representation: Representation, asked: Sequence[str] = ()
+) -> bool:
     """Return whether a text states another order of numbers than was asked for.
+
+    ``asked`` are the labels asked for: a list of them is no order.
 
     >>> from ..representation import REPRESENTATIONS
     >>> xyxy = REPRESENTATIONS["xyxy"]
@@ -128,7 +152,7 @@ def states_another_order(text: str, representation: Representation) -> bool:
             return not of_points or names[:2] != wanted
         elif set(names) == {"width", "height"} and "width" not in wanted:
             return True
-    return False
+    return states_unknown_order(text, _has_known_order, asked)
 
 
 @Remembered
@@ -143,8 +167,8 @@ def key_states_another_order(key: str, representation: Representation) -> bool:
 
 
 def _spaced(key: str) -> str:
-    """Return a key, and its words apart."""
-    return f"{key} {' '.join(words_of(key))}"
+    """Return a key, and its words apart if it is written as one."""
+    return key if " " in key else f"{key} {' '.join(words_of(key))}"
 
 
 # --- units ----------------------------------------------------------------------------------------
@@ -233,6 +257,15 @@ def _unit_named(value: str) -> Unit:
     return next(_units_in_words(value), value)
 
 
+# y that counts upwards, or from the middle
+_OTHER_ORIGIN = late_pattern(
+    r"\borigin\b[\"'`*]{0,3}\s?(?:[:=(]|is\b|at\b|in\b)?\s?[\"']?(?:at |in )?(?:the )?[\"']?"
+    r"(?:(?:bottom|lower)[-_ ]?left|cent(?:er|re)|middle)|_origin\W{1,5}(?:bottom|lower)[-_ ]?left"
+    r"|\by(?:[- ]axis)? (?:points|goes|counts|grows|increases|is) up(?:wards?)?\b",
+    re.IGNORECASE,
+)
+
+
 # For speed: without one of these, no pattern above or below finds a unit
 _STEMS = (
     "%", "‰", "百分", "千分", "pct", "cent", "prozent", "porcentaje", "процент", "パーセント",
@@ -241,7 +274,7 @@ _STEMS = (
     "scale", "range", "grid", "between", "coordinate", "measured", "version", "resized", "based on",
     "image", "picture", "photo", "screenshot", "нормализ", "1000", "999", "1024", "ratio", "share",
     "proportion", "unit", "percentual", "porcentage", "procent", "yüzde", "persen", "normiert",
-    "(cm)", "(mm)", "1/1000",
+    "(cm)", "(mm)", "1/1000", "origin", " up",
 )  # fmt: skip
 _MAY_BE_JOINED = late_pattern(r"[xywhltrb0-4]n(?![^\W_])")
 
@@ -259,6 +292,8 @@ def _units_in_words(text: str) -> Iterator[Unit]:
             break
     if _NORM_1000.search(text):
         yield "thousandths"
+    if _OTHER_ORIGIN.search(text):
+        yield "another origin"
     for match in _SIZE.finditer(text):
         if _OF_SIZE.search(text, max(0, match.start() - _AROUND), match.end() + _AROUND):
             yield int(match[1]), int(match[2])
@@ -332,9 +367,22 @@ def is_unit_of_run(unit: Unit, run: RunNumbers) -> bool:
     return full is not None and size == (full, full)
 
 
-def states_another_unit(text: str, run: RunNumbers) -> bool:
-    """Return whether a text states another unit than that of the run."""
-    return any(not is_unit_of_run(unit, run) for unit in units_in(text))
+def states_another_unit(text: str, run: RunNumbers, asked: Sequence[str] = ()) -> bool:
+    """Return whether a text states another unit than that of the run, known or not.
+
+    ``asked`` are the labels asked for: one in the place of a unit is none.
+    """
+    if any(not is_unit_of_run(unit, run) for unit in units_in(text)):
+        return True
+    return states_unknown_unit(text, partial(_is_of_run, run=run), asked)
+
+
+def _is_of_run(words: str, run: RunNumbers) -> bool:
+    """Return whether words in the place of a unit name the run's, or an order."""
+    units = list(units_in(f"in {words} ({words})"))
+    if units:
+        return all(is_unit_of_run(unit, run) for unit in units)
+    return _has_known_order(words)
 
 
 def key_states_another_unit(key: str, run: RunNumbers) -> bool:
@@ -343,7 +391,9 @@ def key_states_another_unit(key: str, run: RunNumbers) -> bool:
     >>> key_states_another_unit("bbox_percent", RunNumbers(ImageExtent(640, 480)))
     True
     """
-    return any(not is_unit_of_run(unit, run) for unit in _units_of_key(key))
+    if any(not is_unit_of_run(unit, run) for unit in _units_of_key(key)):
+        return True
+    return "(" in key and states_unknown_unit(key, partial(_is_of_run, run=run))
 
 
 # Words of a key that say its unit
@@ -354,7 +404,21 @@ _WORDS_OF_UNITS = {
     "fractions": frozenset(
         "norm normed normalized normalised rel relative fraction fractions ratio ratios".split()
     ),
+    "lengths": frozenset("cm mm inch inches pt em deg degrees".split()),
 }
+_ALL_WORDS_OF_UNITS: frozenset[str] = frozenset().union(*_WORDS_OF_UNITS.values())
+
+
+@Remembered
+def key_without_unit(key: str) -> str:
+    """Return a key without the words of a unit; the key itself if it has none.
+
+    >>> key_without_unit("x_min_px"), key_without_unit("x0Pct"), key_without_unit("x_min")
+    ('x min', 'x0', 'x_min')
+    """
+    words = words_of(key)
+    others = [word for word in words if word not in _ALL_WORDS_OF_UNITS]
+    return key if len(others) == len(words) else " ".join(others)
 
 
 @Remembered

@@ -12,6 +12,8 @@ WITHIN = 200  # Characters before or behind a box that are searched for its labe
 
 # Of grounding models: <ref>, </box>, <|ref|>, <|/det|>, <|object_ref_start|>, <OD>, <seg012>
 TAG = late_pattern(r"<[|/]{0,2}[A-Za-z][\w-]{0,30}(?:\s[^<>]{0,200}+)?+[|/]{0,2}>")
+# A number as a token that states no unit: <|coord_100|>
+TOKEN_WITHOUT_UNIT = r"<\|(?!LOC)[A-Za-z]{1,20}_(\d{1,4})\|>"
 # What lies between two things is the label of neither
 _RELATION = late_pattern(r"<(pred|relation)>[^<>]{0,200}</\1>")
 _NAMED_BY_TAG = late_pattern(

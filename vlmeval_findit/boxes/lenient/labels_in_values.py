@@ -32,7 +32,8 @@ def stated_labels(
     ranked: list[tuple[int, int, str]] = []
     for place, key in enumerate(fields):
         rank = rank_of_label(key)
-        if rank is not None and not states_box(key):
+        # "bboxes_labels": what stands under it says of which of the two it is.
+        if rank is not None and (not states_box(key) or _are_names(fields[key])):
             ranked.append((-1 if key == "label" else rank, place, key))
     for _, _, key in sorted(ranked):
         labels = _labels_under(key, fields[key])
@@ -50,6 +51,12 @@ def stated_labels(
     if len(others) == 1 and len(texts) == 1 and any(map(states_box, fields)):
         return _one_label(others[0][1].strip(), frozenset({Repair.KEY}))
     return None
+
+
+def _are_names(value: Value) -> bool:
+    """Return whether a value is a list of texts that begin with a letter."""
+    items = value.items if isinstance(value, List) else []
+    return bool(items) and all(isinstance(item, str) and item[:1].isalpha() for item in items)
 
 
 def _may_be_label(key: str, value: str) -> bool:

@@ -168,9 +168,9 @@ def _read_structured(
     words = "\n".join(_words(as_values, text)) if boxes else ""
     if not words.strip():
         pass  # For speed: nothing is stated
-    elif states_another_unit(words, run):
+    elif states_another_unit(words, run, asked):
         boxes = []
-    elif states_another_order(words, fmt.numbers):
+    elif states_another_order(words, fmt.numbers, asked):
         boxes = [box for box in boxes if box.named]
     repaired: list[Candidate] = []
     for box in boxes:

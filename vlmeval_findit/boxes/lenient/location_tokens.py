@@ -42,7 +42,10 @@ TOKENS = {
         late_pattern(r"<\|LOC_(\d{1,4})\|>"), "xyxy", 1000, is_quadrangle=True
     ),
 }
-_REX = LocationTokens(late_pattern(r"<(\d{1,3})>"), "xyxy", 999)  # Its parser divides by 999
+_PLAIN = late_pattern(r"<(\d{1,4})>")  # A number and no word: only the marks around say whose
+# Rex-Omni's parser divides by 999, LocateAnything has 1,001 tokens
+_REX = LocationTokens(_PLAIN, "xyxy", 999)
+_LOCATE = LocationTokens(_PLAIN, "xyxy", 1000)
 _NEMOTRON = LocationTokens(late_pattern(r"<[xy]_([01]?\.\d+)>"), "xyxy", 1)
 _OUTLINE = "<poly>"
 
@@ -62,8 +65,11 @@ def boxes_in_tokens(text: str, fmt: ReplyFormat, extent: ImageExtent) -> Iterato
     """
     if fmt.numbers.match_rule is MatchRule.POINT_IN_OBJECT:
         yield from _points_in_tags(text, fmt, extent)
+        for tokens, start, end, numbers in _rows_between_marks(text, 2):
+            x, y = (number / tokens.steps for number in numbers)
+            yield start, end, _candidate((x, y, x, y), fmt, extent)
         return
-    rows = [*_rows_of_rex(text), *_rows_of_nemotron(text)]
+    rows = [*_rows_between_marks(text, 4), *_rows_of_nemotron(text)]
     for tokens in TOKENS.values():
         if not tokens.not_beside or tokens.not_beside not in text:
             rows += _rows_of(text, tokens)
@@ -99,17 +105,21 @@ def _split(row: Sequence[re.Match[str]], text: str, tokens: LocationTokens) -> I
         yield tokens, box[0].start(), box[-1].end(), [float(match[1]) for match in box]
 
 
-_REX_BOXES = late_pattern(r"<\|box_start\|>((?:[>\d,\s]|<(?!\|))++)<\|box_end\|>")
-_REX_BOX = late_pattern(r"(?:<\d{1,3}>){1,8}")
+_BETWEEN_MARKS = {
+    late_pattern(r"<\|box_start\|>((?:[>\d,\s]|<(?!\|))++)<\|box_end\|>"): _REX,
+    late_pattern(r"<box>((?:[>\d,\s]|<(?!/))++)</box>"): _LOCATE,
+}
+_GROUP = late_pattern(r"(?:<\d{1,4}>){1,8}")
 
 
-def _rows_of_rex(text: str) -> Iterator[_Row]:
-    """Yield the groups of four tokens that Rex-Omni writes between the marks of a box."""
-    for boxes in _REX_BOXES.finditer(text):
-        for group in _REX_BOX.finditer(text, boxes.start(1), boxes.end(1)):
-            numbers = [float(number) for number in _REX.token.findall(group[0])]
-            if len(numbers) == 4:
-                yield _REX, group.start(), group.end(), numbers
+def _rows_between_marks(text: str, count: int) -> Iterator[_Row]:
+    """Yield the groups of so many plain tokens between the marks of a box."""
+    for marks, tokens in _BETWEEN_MARKS.items():
+        for groups in marks.finditer(text):
+            for group in _GROUP.finditer(text, groups.start(1), groups.end(1)):
+                numbers = [float(number) for number in tokens.token.findall(group[0])]
+                if len(numbers) == count and max(numbers) <= tokens.steps:
+                    yield tokens, group.start(), group.end(), numbers
 
 
 _NEMOTRON_BOX = late_pattern(
@@ -171,24 +181,44 @@ _THOUSANDTHS = 1000.0
 
 
 def _points_in_tags(text: str, fmt: ReplyFormat, extent: ImageExtent) -> Iterator[Found]:
-    """Yield the points of Molmo (per cent, by name) and of Molmo 2 (thousandths, in a list)."""
+    """Yield the points of Molmo (per cent, by name) and of Molmo 2 (thousandths, in a list).
+
+    Qwen2.5-VL has Molmo's tags with pixels: numbers above 100 count in the run's space.
+    """
     for tag in _POINT_TAG.finditer(text):
         attributes = {name: value for name, _, value in _ATTRIBUTE.findall(tag[2])}
         label = (attributes.get("alt") or tag[3]).strip()
-        for frame, x, y in _points_of(attributes):
+        for frame, x, y in _points_in_list(attributes.get("coords", "")):
             box = _candidate((x, y, x, y), fmt, extent, label)
             yield tag.start(), tag.end(), box._replace(frame=frame)
+        points = list(_points_by_name(attributes))
+        is_per_cent = all(max(point) <= _PER_CENT for point in points)
+        for x, y in points:
+            if is_per_cent:
+                share_x, share_y = x / _PER_CENT, y / _PER_CENT
+                box = _candidate((share_x, share_y, share_x, share_y), fmt, extent, label)
+            else:
+                numbers = fmt.numbers.from_corners((x, y, x, y))
+                box = Candidate(label, None, tuple(numbers), _REPAIRS)
+            yield tag.start(), tag.end(), box
 
 
-def _points_of(attributes: dict[str, str]) -> Iterator[tuple[int | None, float, float]]:
-    """Yield frame (None: not stated), x and y of the points of a tag, as fractions."""
+def _points_by_name(attributes: dict[str, str]) -> Iterator[tuple[float, float]]:
+    """Yield x and y of the points whose numbers have names: ``x1`` and ``y1``."""
     for name, value in attributes.items():
         other = f"y{name[1:]}"
         if name[0] == "x" and other in attributes:
             x, y = _float(value), _float(attributes[other])
-            if x is not None and y is not None and max(x, y) <= _PER_CENT:
-                yield None, x / _PER_CENT, y / _PER_CENT
-    for image in filter(None, attributes.get("coords", "").split(";")):
+            if x is not None and y is not None:
+                yield x, y
+
+
+_NEXT_IMAGE = late_pattern(r"[;\t]")
+
+
+def _points_in_list(coords: str) -> Iterator[tuple[int, float, float]]:
+    """Yield frame, x and y of points: of each image its number, then a number, x, y a point."""
+    for image in _NEXT_IMAGE.split(coords):
         numbers = image.split()
         if len(numbers) % 3 != 1 or not all(number.isdecimal() for number in numbers):
             continue

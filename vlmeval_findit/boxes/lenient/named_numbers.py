@@ -14,8 +14,12 @@ from .number_names import NAME, number_name, numbers_by_name, requested_order
 NamedBox = tuple[int, int, tuple[object, ...]]  # Start, end, numbers in the format's order
 
 NUMBER = r"([-+]?(?:\d++(?:\.\d*+)?|\.\d++)(?:[eE][-+]?\d++)?)"
-# Behind a number: a unit, which is another space, or the rest of a word
-UNIT = r"(?![\w%°]|\s?(?:px\b|pixels?\b|percent\b|[cm]m\b|%|像素))"
+# Behind a number: the rest of a word, or a unit, which is another space: one of ours, or a word
+# written as units are (an abbreviation, a plural) at the end of what is said of the number
+UNIT = (
+    r"(?![\w%°]|\s?(?:px\b|pixels?\b|percent\b|[cm]m\b|%|像素"
+    r"|(?:[^\W\d_]{2,3}|[^\W\d_]{2,20}s)\s?(?:[,;.)\]}|\n]|and\b|\Z)))"
+)
 # Names that need nothing between them and their number
 _CLEAR_NAME = r"[xy][ _-]?(?:min|max|[0-4])|width|height"
 _FIELD = late_pattern(

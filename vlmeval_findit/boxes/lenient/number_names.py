@@ -31,6 +31,8 @@ NAME = (
     r"|cent(?:er|re)[ _-]?[xy]|left|top|right|bottom|width|height|c[xy]|[xy]c|[xywh]"
     rf"|{'|'.join(sorted(_ALONE, key=len, reverse=True))}"
 )
+# Sides by letter, of which a single one is no name
+SIDES = {"l": "left", "t": "top", "r": "right", "b": "bottom"}
 _LOW = frozenset(("min", "minimum", "start", "left", "top", "tl", "ul", "topleft", "upperleft"))
 _HIGH = frozenset(
     ("max", "maximum", "end", "right", "bottom", "br", "lr", "bottomright", "lowerright")
@@ -125,7 +127,10 @@ def numbers_by_name(
     wanted = requested_order(representation)
     if len(fields) < min(len(wanted), len(_CORNERS)):
         return None
-    by_name = dict(zip(in_order([*fields]), fields.values(), strict=True))
+    names = [*fields]
+    if {"l", "t"} <= fields.keys():
+        names = [SIDES.get(name, name) for name in names]
+    by_name = dict(zip(in_order(names), fields.values(), strict=True))
     if representation.match_rule is MatchRule.POINT_IN_OBJECT:
         if any(name in by_name for name in _SIZES):
             return None

@@ -120,8 +120,15 @@ def _sizes_of_picture(value: Object) -> Iterator[str]:
 def _words_of_picture(key: str) -> frozenset[str]:
     """Return the words of a key that is about the picture, as its size; else none."""
     words = frozenset(words_of(key))
-    is_of_picture = not words.isdisjoint(("image", "img", "picture", "resolution"))
-    return words if is_of_picture else frozenset()
+    return words if not words.isdisjoint(_OF_PICTURE) else frozenset()
+
+
+_OF_PICTURE = frozenset(
+    """
+    image img picture photo resolution canvas screen screenshot frame video input original resized
+    scaled
+    """.split()
+)
 
 
 def _is_list_of_labels(key: str, value: List | Object) -> bool:

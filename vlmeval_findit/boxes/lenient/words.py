@@ -13,7 +13,7 @@ from ...core import late_pattern
 from .number_names import joined_names
 from .remembered import Remembered
 
-_JOINT = late_pattern(r"(?<=[a-z])(?=[A-Z])|(?<=[^\W\d_][^\W\d_])(?=\d)")
+_JOINT = late_pattern(r"(?<=[a-z])(?=[A-Z])|(?<=[^\W\d_][^\W\d_])(?=\d)|(?<=\d)(?=[A-Z][a-z])")
 _WORD = late_pattern(r"[^\W_]+")
 
 
@@ -97,6 +97,7 @@ def what_key_says(key: str, of_points: bool = False) -> KeySays:
     >>> [what_key_says(key).name for key in ("bbox_2d", "image_bbox", "padding", "dog")]
     ['BOX', 'OTHER', 'OTHER', 'NOTHING']
     """
+    key = key.split("(")[0] or key  # Brackets say how, not what: "bbox (centre, size)"
     if is_of_others(key):
         return KeySays.OTHER
     if says_box(key) or (of_points and not _KEY_OF_POINTS.isdisjoint(words_of(key))):
