@@ -127,6 +127,34 @@ def test_tables_and_headers_are_read_once(tmp_path: Path, monkeypatch: pytest.Mo
     assert sorted(read) == ["load_dataset", "rows_to_leave_out"]
 
 
+@pytest.mark.parametrize(
+    ("reply", "said"),
+    [
+        (REPLY, None),
+        ("[]", None),
+        ("I see it.", None),
+        ('[{"box": [0, 0, 1000, 1000]}]', "another key 4"),
+        ("[0, 0, 1000, 1000]", "4 of 4 replies that do not adhere"),
+        ("It is at (0, 0, 1000, 1000).", "4 of 4 replies that do not adhere"),
+    ],
+)
+def test_a_run_says_of_replies_what_score_says(
+    reply: str, said: str | None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Asked now, taken from the journal, scored again: the same lines."""
+    out = str(tmp_path)
+    told = []
+    with ChatServer(lambda asked, number: completion(reply)) as server:
+        command = words(server, "--model", MODEL, "--work-dir", out)
+        for arguments in (command, command, ["score", out]):
+            assert main(arguments) == 0
+            lines = capsys.readouterr().out.splitlines()
+            told.append([line for line in lines if "lenient parsing would" in line])
+    assert told[0] == told[1] == told[2]
+    assert len(told[0]) == (said is not None)
+    assert said is None or said in told[0][0]
+
+
 def test_a_reply_that_quotes_a_key_is_not_stored(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -48,7 +48,7 @@ from .run_errors import (
     lenient_replies as lenient_replies,
     lenient_gain as lenient_gain,
     gain_by_repair as gain_by_repair,
-    lenient_note as lenient_note,
+    reading_notes as reading_notes,
 )
 
 from .run_calibration import (

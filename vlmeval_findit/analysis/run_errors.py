@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..benchmarks.findit import NEGATIVE_SHARES, NegativeOutcome, rejections
+from ..benchmarks.findit import NEGATIVE_SHARES, NegativeOutcome, rejection_line, rejections
 from ..boxes import BoxAnswer
 from ..core import suggestion
 from ..protocol import Benchmark, ErrorType, ScoredRow, Sums, rows_with_sum, with_events
@@ -299,7 +299,13 @@ def gain_by_repair(rows: Iterable[ScoredRow]) -> Mapping[str, LenientGain]:
     return dict(sorted(added.items(), key=lambda item: (-item[1].replies, item[0])))
 
 
-def lenient_note(benchmark: Benchmark, rows: Iterable[ScoredRow], sums: Sums) -> str | None:
+def reading_notes(benchmark: Benchmark, rows: Iterable[ScoredRow], sums: Sums) -> list[str]:
+    """Say of a run what its score does not: rejections, and what strict reading left out."""
+    notes = (rejection_line(sums), _lenient_note(benchmark, rows, sums))
+    return [note for note in notes if note is not None]
+
+
+def _lenient_note(benchmark: Benchmark, rows: Iterable[ScoredRow], sums: Sums) -> str | None:
     """Write one sentence on a run; None where lenient parsing would add nothing."""
     rows = list(rows)
     strict_metric = benchmark.metrics[0]

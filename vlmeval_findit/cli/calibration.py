@@ -40,7 +40,7 @@ from .command_base import (
     say,
     space_option,
 )
-from .printing import print_folded, print_lines, print_table, write_json
+from .printing import WHOLE_OUTPUT, print_folded, print_lines, print_table, write_json
 
 
 @click.command(
@@ -149,7 +149,7 @@ def samples(runs: tuple[Path, ...]) -> int:
         tables += [passes_table(score)] if score.passes is not None else []
         for table in tables:
             say()
-            print_table(table, "the whole output (… | cat)")
+            print_table(table, WHOLE_OUTPUT)
         say()
         if score.failed:
             calls = len(samples) * len(first.rows)

@@ -37,13 +37,10 @@ from ..sweeps import (
 )
 from .command_base import say
 from .early_checks import check_answers
-from .printing import print_folded, print_lines, print_table
+from .printing import WHOLE_OUTPUT, print_folded, print_lines, print_table
 from .who_answers import budget_for, deployments_for
 
 T = TypeVar("T")
-
-_REST = "the whole output (… | cat)"
-"""The place of the rest of long tables: a pipe gets all."""
 
 
 def of_sweep(sweep: Sweep, options: ModelOptions, journal_of: JournalOf | None = None) -> int:
@@ -68,11 +65,11 @@ def of_sweep(sweep: Sweep, options: ModelOptions, journal_of: JournalOf | None =
         numbers.append("submitted")
     columns: list[Column[GroupCounts]] = [Column("model", lambda each: each.name)]
     columns += [count_column(number, attrgetter(number)) for number in numbers]
-    print_table(table_of("Calls", columns, dry.counts), _REST)
+    print_table(table_of("Calls", columns, dry.counts), WHOLE_OUTPUT)
     loads = [(each.name, each.load) for each in dry.counts if each.load is not None]
-    print_lines([f"{name} over HTTP: {_line(load)}" for name, load in loads], _REST)
+    print_lines([f"{name} over HTTP: {_line(load)}" for name, load in loads], WHOLE_OUTPUT)
     chats = [(each.name, each.chat) for each in groups if each.chat is not None]
-    print_lines([line for name, chat in chats if (line := _tier_line(name, chat))], _REST)
+    print_lines([line for name, chat in chats if (line := _tier_line(name, chat))], WHOLE_OUTPUT)
     _print_sums(dry, sweep.batch is not None)
     if sweep.race:
         say("the race makes at most these calls")

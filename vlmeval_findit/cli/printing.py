@@ -35,6 +35,9 @@ _MOST_ROWS = 20
 _MOST_LINES = 12
 """Most lines on a terminal: of a table, of a list; a pipe gets all."""
 
+WHOLE_OUTPUT = "the whole output (… | cat)"
+"""Where the rest of a table or of a list is, if no file has it."""
+
 
 def console() -> Console:
     """Return the console that tables go to."""

@@ -29,7 +29,7 @@ from ..data import PROBE_SCENE_COUNT
 from ..leaderboard import Column, FieldType, Note, Table, count_column, table_of
 from .command_base import say
 from .coordinate_lines import folded, scale_and_offset, some_described
-from .printing import print_folded, print_table
+from .printing import WHOLE_OUTPUT, print_folded, print_table
 
 _POOR = 0.5
 """Below this median IoU a model does not find the shape."""
@@ -97,7 +97,7 @@ def print_probe(report: ProbeReport) -> None:
     head = [f"{printable(report.model)}, asked {report.dataset}", *_counts(report)]
     table = _sizes_table(report)
     say("\n".join(folded(head)) + "\n")
-    print_table(table, "the whole output (… | cat)")
+    print_table(table, WHOLE_OUTPUT)
     for note in table.notes:
         print_folded(note.text)
     lines = [_verdict(report), *_details(report), *_advice(report)]

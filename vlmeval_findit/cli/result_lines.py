@@ -15,6 +15,7 @@ from ..analysis import (
     dropped_formats,
     format_averages,
     race_calls,
+    reading_notes,
     search_outcome,
     write_formats,
 )
@@ -22,14 +23,26 @@ from ..benchmarks import benchmark_of
 from ..core import as_called
 from ..models import ModelEntry
 from ..protocol import Metric, prompt_set
-from ..scoring import CellResult
+from ..scoring import CellResult, load_run
+from ..storage import RunFiles
 from .command_base import say
-from .printing import print_folded, print_rows
+from .printing import WHOLE_OUTPUT, print_folded, print_lines, print_rows
 
 
 def print_results(results: Sequence[CellResult]) -> None:
     """Print the scores of cells."""
     print_rows(map(_row, results))
+
+
+def print_readings(results: Iterable[CellResult]) -> None:
+    """Say of each run why its score may be low, in the words of ``score``: replies not readable."""
+    lines = []
+    for result in results:
+        # One after the other: their details do not fit into memory together.
+        run = load_run(RunFiles(result.path).provenance)
+        for note in reading_notes(run.benchmark, run.rows, run.sums):
+            lines.append(f"{result.model} {result.variant.name}: {note}")
+    print_lines(lines, WHOLE_OUTPUT)
 
 
 def print_sampling(entries: Iterable[ModelEntry]) -> None:

@@ -10,9 +10,8 @@ from typing import Any
 
 import click
 
-from ..analysis import lenient_note
+from ..analysis import reading_notes
 from ..benchmarks import benchmark_of
-from ..benchmarks.findit import rejection_line
 from ..boxes import SPACE_KINDS
 from ..core import EXIT_REFUSED, EXIT_SOME_FAILED, as_called, is_disk_full, open_text
 from ..data import BoxForm
@@ -51,7 +50,7 @@ from .command_base import (
     space_option,
     switch,
 )
-from .printing import print_lines, print_rows
+from .printing import WHOLE_OUTPUT, print_lines, print_rows
 
 
 @click.command(
@@ -167,7 +166,7 @@ def command(
         raise refused[0]
     print_rows(rows)
     notes += errata_lines(facts)
-    print_lines(notes, "the whole output (… | cat)")
+    print_lines(notes, WHOLE_OUTPUT)
     printed: set[str] = set()  # A list of spaces is the same for every file
     for error in refused[:_MOST_REFUSED]:
         first, *lines = error_text(error).splitlines()
@@ -253,6 +252,5 @@ def _notes(run: RunScore) -> Iterator[str]:
         yield f"{name}: {note}"
     if run.coords_doubt is not None:
         yield f"{name}: {run.coords_doubt} {as_called('(see: run_findit.py coords)')}"
-    lenient = lenient_note(run.benchmark, run.rows, run.sums)
-    for line in filter(None, (rejection_line(run.sums), lenient)):
+    for line in reading_notes(run.benchmark, run.rows, run.sums):
         yield f"{name}: {line}"
