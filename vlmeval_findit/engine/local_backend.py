@@ -6,11 +6,19 @@ import asyncio
 from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import cache
-from itertools import islice
+from itertools import islice, zip_longest
 from typing import Any, NamedTuple
 
 from ..core import error_line
-from ..protocol import Batch, CallResult, Cancellable, CancelledError, ModelClient, in_thread
+from ..protocol import (
+    Batch,
+    CallResult,
+    Cancellable,
+    CancelledError,
+    Expecting,
+    ModelClient,
+    in_thread,
+)
 from .backend import CancelToken, Loader, WorkResult, not_loaded
 from .plan import WorkItem, single_calls
 
@@ -51,14 +59,17 @@ def answers_in_turn(
     """Yield the answers to a window, part by part as the model answers them; fewer after a stop.
 
     A :class:`.Cancellable` model is stopped while it generates: that costs nothing, and may take
-    minutes.
+    minutes. An :class:`.Expecting` one knows the next part while it answers.
     """
     if isinstance(client, Cancellable):
         client.cancelled_by(is_stopped)
     with suppress(CancelledError):
-        for places in client.parts(window):
+        parts = client.parts(window)
+        for places, following in zip_longest(parts, parts[1:]):
             if is_stopped():
                 return
+            if following is not None and isinstance(client, Expecting):
+                client.expect(window.only(following))
             yield PartAnswered(places, answers_of(client, window.only(places)))
 
 

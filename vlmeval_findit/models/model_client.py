@@ -24,6 +24,7 @@ from ..protocol import (
     Reference,
     StopReason,
     call_failed,
+    image_paths,
     refused_if_it_quotes,
     split_system,
     system,
@@ -160,7 +161,7 @@ class TimedClient(ABC):
             if answer.error is None:
                 first.answered()
             else:
-                first.note(answer.error, _images(message))
+                first.note(answer.error, image_paths(message))
         if not first.are_hopeless:
             return answers
         return [answer._replace(stop=StopReason.HOPELESS) for answer in answers]
@@ -214,10 +215,6 @@ class GenerateClient(TimedClient):
             _, message = split_system(message)
         host_message = to_host_message(message)
         return [answer_from(self._model.generate(message=host_message, dataset=variant.name))]
-
-
-def _images(message: Message) -> tuple[str, ...]:
-    return tuple(part.value for part in message if part.kind is PartKind.IMAGE)
 
 
 def answer_from(reply: Any) -> CallResult:

@@ -37,6 +37,7 @@ from .dataset_variant import (
     image as image,
     reference as reference,
     split_system as split_system,
+    image_paths as image_paths,
     located as located,
     PromptDigest as PromptDigest,
     prompt_hash as prompt_hash,
@@ -136,6 +137,7 @@ from .call_results import (
     ModelClient as ModelClient,
     CancelledError as CancelledError,
     Cancellable as Cancellable,
+    Expecting as Expecting,
 )
 
 from .threads import in_thread as in_thread

@@ -107,3 +107,11 @@ class Cancellable(Protocol):
 
     def cancelled_by(self, told: Callable[[], bool]) -> None:
         """Raise a :class:`CancelledError` instead of generating a token once told to stop."""
+
+
+@runtime_checkable
+class Expecting(Protocol):
+    """A client that prepares what comes next while it answers."""
+
+    def expect(self, batch: Batch) -> None:
+        """Note the batch that comes after the next."""

@@ -240,6 +240,15 @@ def split_system(message: Message) -> tuple[str | None, Message]:
     return None, message
 
 
+def image_paths(message: Message) -> tuple[str, ...]:
+    """Return the paths of a message's images, in order.
+
+    >>> image_paths((image("a.png"), text("Find it in"), image("b.png")))
+    ('a.png', 'b.png')
+    """
+    return tuple(part.value for part in message if part.kind is PartKind.IMAGE)
+
+
 def located(message: Message, folder: Path) -> Message:
     """Return a message whose images are files below a folder, as models are asked."""
     base = str(folder)

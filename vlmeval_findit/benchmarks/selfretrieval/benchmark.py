@@ -16,7 +16,6 @@ from ...protocol import (
     Drawing,
     Identity,
     Message,
-    PartKind,
     PlainVariant,
     PromptSet,
     Replies,
@@ -25,6 +24,7 @@ from ...protocol import (
     ScoredRow,
     Settings,
     image,
+    image_paths,
     text,
 )
 from ...storage import image_folder
@@ -62,7 +62,7 @@ def message(pair: ImagePair, variant: PlainVariant) -> Message:
 
 def describe_scenes(message: Message, variant: PlainVariant) -> tuple[str, ReplyRecord]:
     """Answer with the captions that rendered images come with, or raise ValueError."""
-    shown = tuple(part.value for part in message if part.kind is PartKind.IMAGE)
+    shown = image_paths(message)
     folder = str(image_folder(variant.images).path)
     for pair in load_pairs(variant.name).queries.values():
         if pair.captions and shown == tuple(os.path.join(folder, name) for name in pair.images):

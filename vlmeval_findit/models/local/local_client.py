@@ -17,7 +17,7 @@ log = logging.getLogger(__name__)
 
 
 class LocalClient(TimedClient):
-    """A model on this machine; what it generates can be cancelled."""
+    """A model on this machine: it can be cancelled, and encodes what comes next meanwhile."""
 
     def __init__(self, runner: LocalRunner) -> None:
         super().__init__()
@@ -31,6 +31,9 @@ class LocalClient(TimedClient):
 
     def parts(self, window: Batch) -> list[list[int]]:
         return self.runner.batches(window.messages, window.variants)
+
+    def expect(self, batch: Batch) -> None:
+        self.runner.expect(batch.messages, batch.variants[0])
 
     def replies(self, batch: Batch) -> list[CallResult]:
         answered = self.runner.answer_batch(

@@ -17,8 +17,8 @@ from ...protocol import (
     CancelledError,
     DatasetVariant,
     Message,
-    PartKind,
     ReplyRecord,
+    image_paths,
     opened_by,
     rule_of,
     split_thought,
@@ -29,6 +29,8 @@ from ..reply_tokens import GeneratedTokens, answer_tokens
 from ..revision import refuse_missing, refuse_unreachable
 from ..weight_files import refuse_unloadable
 from .encoding import Encoded, MessageEncoder
+from .encoding_ahead import EncodingThread
+from .layout import Bounds
 from .loaded_model import Decoding, Flaw, Generated, LoadedModel
 from .machine import (
     Asked,
@@ -67,6 +69,8 @@ class LocalRunner:
         self._limit = limit_on(placement.device, settings.batch_size)
         self._placement = placement
         self._is_cancelled: Callable[[], bool] = lambda: False
+        self._encoding = EncodingThread(loaded.encoder)
+        self._expected: tuple[Sequence[Message], Bounds] | None = None
         self._who = {"row": row.name, "identifier": checkpoint, **loaded.record}
 
     def __str__(self) -> str:
@@ -134,38 +138,35 @@ class LocalRunner:
         except ValueError:
             return None
 
+    def expect(self, messages: Sequence[Message], variant: DatasetVariant) -> None:
+        """Note which messages come after the next: they are encoded while those are answered."""
+        generation = self._planned(variant)
+        self._expected = None if generation is None else (messages, generation.bounds)
+
     def _answer(
         self, batch: Sequence[tuple[Message, int | None]], generation: GenerationPlan
     ) -> list[CallResult]:
-        images = ImageSet(generation.bounds)
-        first: dict[object, Encoded] = {}
         encoded: dict[int, Encoded] = {}
         answers: dict[int, CallResult] = {}
-        for at, (message, seed) in enumerate(batch):
-            try:
-                query = self._encode(message, images, first)
-            except OSError as error:
-                answers[at] = failed_answer(error_line(error), generation)
+        queries = self._encoding.take([message for message, _ in batch], generation.bounds)
+        for at, query in enumerate(queries):
+            if isinstance(query, OSError):
+                answers[at] = failed_answer(error_line(query), generation)
                 continue
             self._loaded.refuse_unknown_tokens(query)
-            encoded[at] = replace(query, seed=seed)
+            encoded[at] = replace(query, seed=batch[at][1])
         if encoded:
+            if self._expected is not None:
+                self._encoding.begin(*self._expected)
+                self._expected = None
             asked = list(encoded.values())
-            new = self._loaded.generate(asked, self._decoding(generation))
+            try:
+                new = self._loaded.generate(asked, self._decoding(generation))
+            except CancelledError:
+                self._encoding.drop()
+                raise
             answers |= zip(encoded, self._replies(asked, new, generation), strict=True)
         return [answers[at] for at in range(len(batch))]
-
-    def _encode(self, message: Message, images: ImageSet, first: dict[object, Encoded]) -> Encoded:
-        """Encode a message; those over the same images have the features of the first in common."""
-        shown = _images_of(message)
-        if shown in first:
-            query = self._loaded.encoder.encode_like(first[shown], message)
-            if query is not None:
-                return query
-        query = self._loaded.encoder.encode(message, images)
-        if shown:
-            first.setdefault(shown, query)
-        return query
 
     @cached_property
     def _whys(self) -> dict[Flaw, str]:
@@ -211,12 +212,8 @@ class LocalRunner:
 
 def _asked(message: Message, generation: GenerationPlan) -> Asked:
     """Return what is known of a message before its images are read."""
-    images = _images_of(message) or object()
+    images = image_paths(message) or object()
     return Asked(expected_length(message, generation.bounds), images)
-
-
-def _images_of(message: Message) -> tuple[str, ...]:
-    return tuple(part.value for part in message if part.kind is PartKind.IMAGE)
 
 
 def without_thought(
