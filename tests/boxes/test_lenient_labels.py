@@ -280,3 +280,34 @@ def test_a_box_without_a_label_costs_no_other(stated: str, first: bool) -> None:
     result = leniently(f"[{', '.join(items)}]", JSON_LABELS)
     assert result is not None
     assert list(zip(result.reading.boxes, result.reading.labels, strict=True))[-1] == (A, "dog")
+
+
+@pytest.mark.parametrize("key", ["counts", "scores", "padding", "rgba"])
+def test_numbered_values_of_another_thing_are_no_boxes(key: str) -> None:
+    video = ReplyFormat("json", "xyxy", "bbox", frames=2)
+    reply = f'{{"{key}": {{"1": [1, 2, 3, 4], "2": [5, 6, 7, 8]}}}}'
+    for text in (reply, f'{{"data": {reply}}}'):
+        assert parse_leniently(text, video, read(text, video), GRID1000, ("dog",)) is None
+    boxes = reply.replace(key, "boxes")
+    result = parse_leniently(boxes, video, read(boxes, video), GRID1000, ("dog",))
+    assert result is not None
+    assert result.reading.boxes == ((1, 2, 3, 4), (5, 6, 7, 8))
+
+
+@pytest.mark.parametrize("key", ["bboxes_labels", "box_labels", "boxClasses"])
+def test_a_list_of_names_is_one_of_labels(key: str) -> None:
+    reply = f'{{"bboxes": [[1, 2, 3, 4], [5, 6, 7, 8]], "{key}": ["dog", "cat"]}}'
+    result = leniently(reply, JSON_LABELS)
+    assert result is not None
+    assert result.reading.labels == ("dog", "cat")
+
+
+@pytest.mark.parametrize("key", ["viewBox", "viewport", "view", "image_bbox", "padding"])
+def test_under_a_key_of_another_thing_is_no_box_of_the_object(key: str) -> None:
+    for reply in (f'{{"{key}": [1, 2, 3, 4]}}', f'{{"bbox": {{"{key}": [1, 2, 3, 4]}}}}'):
+        assert leniently(reply, JSON) is None
+
+
+@pytest.mark.parametrize("words", ["viewBox", "view box", "viewport", "image size"])
+def test_words_of_another_thing_are_no_box_of_the_object(words: str) -> None:
+    assert leniently(f"{words}: (1, 2, 3, 4)", JSON) is None

@@ -270,3 +270,91 @@ def test_tokens_of_florence_are_thousandths_in_xyxy() -> None:
     assert result is not None
     assert result.reading.boxes == ((100.5, 200.5, 300.5, 400.5),)
     assert result.reading.labels == ("dog",)
+
+
+# --- numbers as plain tokens between marks --------------------------------------------------------
+
+MARKS = {
+    "LocateAnything": ("<box>", "</box>", 1000),
+    "Rex-Omni": ("<|box_start|>", "<|box_end|>", 999),
+}
+
+
+@pytest.mark.parametrize("family", MARKS)
+def test_plain_tokens_count_as_the_marks_around_them_say(family: str) -> None:
+    opening, closing, steps = MARKS[family]
+    extent = reply_extent(Space("file_pixels"), 10 * steps, 20 * steps)
+    reply = f"{opening}<100><200><300><400>{closing}"
+    result = parse_leniently(reply, JSON, read(reply, JSON), extent)
+    assert result is not None
+    assert result.reading.boxes[0] == pytest.approx((1000, 4000, 3000, 8000))
+    assert list(result.repairs) == [S.TOKENS]
+    beyond = f"{opening}<100><200><300><{steps + 1}>{closing}"
+    assert parse_leniently(beyond, JSON, read(beyond, JSON), extent) is None
+
+
+@pytest.mark.parametrize("family", MARKS)
+def test_two_plain_tokens_are_a_point_and_no_box(family: str) -> None:
+    opening, closing, steps = MARKS[family]
+    extent = reply_extent(Space("file_pixels"), 10 * steps, 20 * steps)
+    reply = f"<ref>dog</ref>{opening}<100><200>{closing}"
+    assert parse_leniently(reply, JSON, read(reply, JSON), extent) is None
+    result = parse_leniently(reply, POINT, read(reply, POINT), extent)
+    assert result is not None
+    assert result.reading.boxes[0] == pytest.approx((1000, 4000, 1000, 4000))
+    four = f"{opening}<100><200><300><400>{closing}"
+    assert parse_leniently(four, POINT, read(four, POINT), extent) is None
+
+
+# --- four corners ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        '{"quad_2d": [100, 200, 300, 200, 300, 400, 100, 400]}',
+        '{"bbox": [[100, 200], [300, 200], [300, 400], [100, 400]]}',
+        '{"quad_boxes": [[100, 200, 300, 200, 300, 400, 100, 400]]}',
+        "<quad>100 200 300 200 300 400 100 400</quad>",
+        "The box has the corners (100, 200, 300, 200, 300, 400, 100, 400).",
+    ],
+)
+def test_four_corners_of_an_upright_box_are_that_box(reply: str) -> None:
+    for form, box in ((JSON, A), (ReplyFormat("json", "yxyx"), (200, 100, 400, 300))):
+        result = leniently(reply, form)
+        assert result is not None
+        assert result.reading.boxes == (box,)
+    turned = reply.replace("300", "310", 1)
+    assert leniently(turned, JSON) is None
+    assert leniently(reply, ReplyFormat("json", "xywh")) is None
+    denied = f"{reply}\nOrder: (h, w, y, x)"
+    assert leniently(denied, JSON) is None
+
+
+# --- lists ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        "<seg>0,0,0,0;0,1,1,0;0,1,1,0;0,0,0,0</seg>",
+        "<mask>[1, 2, 3, 4], [5, 6, 7, 8]</mask>",
+        "Confidence scores: (1, 2, 3, 4), (5, 6, 7, 8)",
+    ],
+)
+def test_one_of_a_list_is_what_the_one_before_it_is(reply: str) -> None:
+    assert leniently(reply, JSON) is None
+
+
+def test_rows_may_have_a_number_that_no_column_names() -> None:
+    table = "  label  xmin  ymin  xmax  ymax\n0   dog   100   200   300   400"
+    check(table, JSON, [A], [S.PROSE])
+    check(table.replace("0   dog", "1 2  dog"), JSON, [], [])
+
+
+@pytest.mark.parametrize("sign", ["🐶", "→", "✅ ", "— "])
+def test_signs_around_a_label_are_none_of_it(sign: str) -> None:
+    reply = f"{sign} dog: (100, 200, 300, 400)"
+    result = leniently(reply, TEXT_LABELS)
+    assert result is not None
+    assert result.reading.labels == ("dog",)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Sequence
 
 import pytest
@@ -43,7 +44,7 @@ WORDS = {
     ],
     "fractions": [
         "normalized", "fractions of the image", "relative coordinates", "normalised to 0-1",
-        "range 0..1", "ratio of image width and height", "normiert",
+        "range 0..1", "ratio of image width and height", "normiert", "normalisées", "normalizadas",
     ],
 }  # fmt: skip
 KEYS = {
@@ -91,6 +92,8 @@ def test_the_name_of_a_set_states_its_order(name: str) -> None:
     for reply in (
         f'{{"format": "{name}", "bbox": [112, 64, 388, 420]}}',
         f'In {name} format:\n[{{"bbox": [112, 64, 388, 420]}}]',
+        f"Bounding box in the {name} order: (112, 64, 388, 420)",
+        f"By {name} convention, the bounding box is (112, 64, 388, 420)",
         f"Bounding box ({name} format): (112, 64, 388, 420)",
     ):
         assert not boxes_in(reply, JSON, ImageExtent(640, 480))
@@ -98,7 +101,7 @@ def test_the_name_of_a_set_states_its_order(name: str) -> None:
     assert boxes_in(label, JSON, ImageExtent(640, 480))
 
 
-@pytest.mark.parametrize("words", ["y first", "y-first", "with y before x"])
+@pytest.mark.parametrize("words", ["y first", "y-first", "with y before x", "y and then x"])
 def test_y_first_is_an_order(words: str) -> None:
     reply = f"The bounding box, {words}, is (112, 64, 388, 420)."
     assert not boxes_in(reply, TEXT, ImageExtent(640, 480))
@@ -106,12 +109,26 @@ def test_y_first_is_an_order(words: str) -> None:
 
 
 @pytest.mark.parametrize("names", ["pu, wai, hema, raro", "a b c d", "juu; kushoto; chini; kulia"])
-@pytest.mark.parametrize("key", ["format", "bbox_order", "coordinate_format", "convention"])
+@pytest.mark.parametrize(
+    "key", ["format", "bbox_order", "coordinate_format", "convention", "box_mode", "layout"]
+)
 def test_four_unknown_names_are_another_order(key: str, names: str) -> None:
     reply = f'{{"{key}": "{names}", "bbox": [112, 64, 388, 420]}}'
     assert not boxes_in(reply, JSON, ImageExtent(640, 480))
     known = reply.replace(names, "x_min, y_min, x_max, y_max")
     assert boxes_in(known, JSON, ImageExtent(640, 480))
+
+
+@pytest.mark.parametrize(
+    "key",
+    ["unit", "box_units", "Einheit", "unité", "unidad", "unidades", "unità", "eenheid", "jednostka",
+     "единица", "birim", "单位", "単位", "단위"],
+)  # fmt: skip
+def test_a_key_for_units_is_known_in_languages(key: str) -> None:
+    numbers, extent = UNITS["pixels"]
+    assert not boxes_in(f'{{"{key}": "furlongs", "bbox_2d": {numbers}}}', JSON, extent)
+    assert not boxes_in(f"{key}: furlongs\nDog box: {numbers}", JSON, extent)
+    assert boxes_in(f'{{"{key}": "pixels", "bbox_2d": {numbers}}}', JSON, extent)
 
 
 @pytest.mark.parametrize("run", UNITS)
@@ -222,6 +239,26 @@ def test_an_unknown_unit_leaves_converted_tokens() -> None:
     assert lenient_boxes(reply) == ((160, 60, 480, 300),)
 
 
+@pytest.mark.parametrize("run", UNITS)
+@pytest.mark.parametrize(
+    ("unit", "word"),
+    [("pixels", "px"), ("pixels", "Pixels"), ("percent", "Pct"), ("percent", "percent"),
+     ("thousandths", "1000"), ("fractions", "norm"), ("fractions", "relative")],
+)  # fmt: skip
+def test_a_unit_in_the_key_of_a_number_is_that_number_s(unit: str, word: str, run: str) -> None:
+    numbers, extent = UNITS[unit][0], UNITS[run][1]
+    joint = "" if word[0].isupper() else "_"
+    for names in (("x_min", "y_min", "x_max", "y_max"), ("left", "top", "right", "bottom")):
+        fields = {f"{name}{joint}{word}": n for name, n in zip(names, numbers, strict=True)}
+        for reply in (json.dumps({"box": fields}), json.dumps([{"label": "dog", **fields}])):
+            assert bool(boxes_in(reply, JSON, extent)) == (unit == run), reply
+
+
+@pytest.mark.parametrize("words", ["map tile", "kitchen counter", "mug"])
+def test_a_name_behind_a_word_for_boxes_is_no_unit(words: str) -> None:
+    assert lenient_boxes(f"Bounding box ({words}): ({NUMBERS})")
+
+
 # --- where y begins -------------------------------------------------------------------------------
 
 
@@ -232,11 +269,45 @@ def test_an_unknown_unit_leaves_converted_tokens() -> None:
         f"The bounding box is ({NUMBERS}). The origin is at X.",
         f'{{"bbox": [{NUMBERS}], "origin": "X"}}',
         f'{{"bbox": [{NUMBERS}]}} // origin in X',
+        f'{{"bbox": [{NUMBERS}], "coord_origin": "X"}}',
     ],
 )
 def test_nothing_is_read_past_another_origin(reply: str, origin: str) -> None:
     assert not lenient_boxes(reply.replace("X", origin))
     assert lenient_boxes(reply.replace("X", "the top left"))
+
+
+@pytest.mark.parametrize("words", ["y goes up", "the y-axis points upwards", "y increases upward"])
+def test_nothing_is_read_past_a_y_that_goes_up(words: str) -> None:
+    assert not lenient_boxes(f"The bounding box is ({NUMBERS}), where {words}.")
+    assert lenient_boxes(f"The bounding box is ({NUMBERS}), where y goes down.")
+
+
+@pytest.mark.parametrize("sides", ["ltrb", "lrtb", "btlr"])
+def test_sides_by_letter_are_names(sides: str) -> None:
+    numbers = dict(zip("ltrb", (112, 64, 388, 420), strict=True))
+    reply = json.dumps({"bbox": {side: numbers[side] for side in sides}})
+    assert lenient_boxes(reply) == ((112, 64, 388, 420),)
+    assert not lenient_boxes(reply.replace('"l"', '"m"'))
+
+
+SIZES = [
+    f'{{"KEY": [1280, 960], "objects": [{{"bbox": [{NUMBERS}]}}]}}',
+    f'{{"bbox": [{NUMBERS}], "KEY": {{"width": 1280, "height": 960}}}}',
+]
+
+
+@pytest.mark.parametrize(
+    "key",
+    ["scaled_size", "input_size", "resized_shape", "frame_size", "video_resolution", "canvas_size",
+     "screenshot_size", "original_dimensions", "image_size"],
+)  # fmt: skip
+@pytest.mark.parametrize("reply", SIZES)
+def test_the_size_of_another_picture_is_another_unit(reply: str, key: str) -> None:
+    reply = reply.replace("KEY", key)
+    assert not lenient_boxes(reply)
+    assert lenient_boxes(reply.replace("1280", "640").replace("960", "480"))
+    assert lenient_boxes(reply.replace(key, "size_of_the_dog"))
 
 
 # --- orders ---------------------------------------------------------------------------------------
@@ -255,7 +326,8 @@ NAMES = {
         "xmin ymin xmax ymax", "xyxy", "ltrb", "xminyminxmaxymax", "x0,y0,x1,y1",
         "left/top/right/bottom", "links, oben, rechts, unten", "gauche, haut, droite, bas",
         "izquierda, arriba, derecha, abajo", "左、上、右、下", "左，上，右，下",
-        "왼쪽, 위, 오른쪽, 아래", "лево, верх, право, низ",
+        "왼쪽, 위, 오른쪽, 아래", "лево, верх, право, низ", "слева, сверху, справа, снизу",
+        "links, boven, rechts, onder",
     ],
     "yxyx": [
         "y1, x1, y2, x2", "ymin, xmin, ymax, xmax", "top, left, bottom, right", "yxyx",
@@ -267,6 +339,8 @@ NAMES = {
         "x, y, w, h", "x, y, width, height", "left, top, width, height", "xywh", "ltwh", "x y w h",
         "x, y, Breite, Höhe", "左、上、宽、高", "x、y、幅、高さ", "x, y, 너비, 높이",
         "x, y, genişlik, yükseklik", "x, y, szerokość, wysokość", "x, y, breedte, hoogte",
+        "x, y, larghezza, altezza", "x, y, bredd, höjd", "x, y, lebar, tinggi",
+        "x, y, šířka, výška",
         "coco-style",
     ],
     "cxcywh": [

@@ -38,9 +38,9 @@ from .evidence import (
 )
 from .labels import (
     FRAME,
-    TAG,
     TOKEN_WITHOUT_UNIT,
     WITHIN,
+    has_words,
     is_joining,
     label_within,
     labels_of_boxes,
@@ -186,7 +186,7 @@ def _stated(
         before = text[end : each.start]
         clause = clause_before(text, each.start, end)
         said = _what_is_said(each, clause, text, fmt, asked, is_absent)
-        if said is Says.NOTHING and result and not _has_words(before):
+        if said is Says.NOTHING and result and not has_words(before):
             said = result[-1]  # One of a list
         if said is Says.NOTHING and is_alone:
             said = Says.BOX
@@ -356,7 +356,7 @@ def _with_frames_and_labels(
         label = labels[place]
         if fmt.multilabel:
             # A box without words before it has the label of the box before it.
-            if label or _has_words(words):
+            if label or has_words(words):
                 last_label = label
             label = last_label
             if not label:
@@ -398,11 +398,6 @@ def _is_line_of_label(each: BoxInText, words: str, label: str, asked: Sequence[s
     line = words.rsplit("\n", 1)[-1].strip(" *`-")
     is_alone = bool(asked) and is_asked(line, asked)
     return each.in_brackets or is_alone or line[-1:] in ("", *",:|=\t")
-
-
-def _has_words(text: str) -> bool:
-    words = words_of(FRAME.sub(" ", TAG.sub(" ", text)))
-    return not all(is_joining(word) or word.isdecimal() for word in words)
 
 
 _ORDINALS = {"first": 1, "second": 2, "third": 3, "fourth": 4, "fifth": 5, "sixth": 6,

@@ -16,7 +16,7 @@ from ..representation import MatchRule, Representation
 from ..spaces import ImageExtent
 from .number_names import NAME, SIDES, in_order, joined_names, requested_order
 from .remembered import Remembered
-from .unknown_words import states_unknown_order, states_unknown_unit
+from .unknown_words import UNIT, states_unknown_order, states_unknown_unit
 from .words import words_of
 
 # --- orders ---------------------------------------------------------------------------------------
@@ -250,7 +250,7 @@ def units_in(text: str) -> Iterator[Unit]:
 
 
 # "unit": "mm": whatever is under such a key is a unit, known or not
-_UNDER_UNIT = late_pattern(r'"[^"\n]{0,40}?\b_?units?"\s?: "([^"\n]{1,60})"', re.IGNORECASE)
+_UNDER_UNIT = late_pattern(rf'"[^"\n]{{0,40}}?{UNIT}"\s?: "([^"\n]{{1,60}})"', re.IGNORECASE)
 
 
 def _unit_named(value: str) -> Unit:
@@ -259,8 +259,9 @@ def _unit_named(value: str) -> Unit:
 
 # y that counts upwards, or from the middle
 _OTHER_ORIGIN = late_pattern(
-    r"\borigin\b[\"'`*]{0,3}\s?(?:[:=(]|is\b|at\b|in\b)?\s?[\"']?(?:at |in )?(?:the )?[\"']?"
-    r"(?:(?:bottom|lower)[-_ ]?left|cent(?:er|re)|middle)|_origin\W{1,5}(?:bottom|lower)[-_ ]?left"
+    r"(?<![^\W_])origin\b[\"'`*]{0,3}\s?(?:[:=(]|is\b|at\b|in\b)?\s?[\"']?"
+    r"(?:at |in )?(?:the )?[\"']?"
+    r"(?:(?:bottom|lower)[-_ ]?left|cent(?:er|re)|middle)"
     r"|\by(?:[- ]axis)? (?:points|goes|counts|grows|increases|is) up(?:wards?)?\b",
     re.IGNORECASE,
 )

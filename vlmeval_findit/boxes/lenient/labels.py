@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 
 from ...core import late_pattern
-from .words import BOXES, plain
+from .words import BOXES, plain, words_of
 
 WITHIN = 200  # Characters before or behind a box that are searched for its label and frame
 
@@ -104,6 +104,16 @@ _ARTICLE = late_pattern(r"\A(?:[Aa]n?|[Tt]he)\s+(?=[^\WA-Z])")
 def is_joining(word: str) -> bool:
     """Return whether a word may stand between a label and its box, or between two boxes."""
     return word in _JOINING or word in BOXES or word in ("and", "or")
+
+
+def has_words(text: str) -> bool:
+    """Return whether a text between two boxes has other words than those that join them.
+
+    >>> has_words(" and the box "), has_words(", a cat: ")
+    (False, True)
+    """
+    words = words_of(FRAME.sub(" ", TAG.sub(" ", text)))
+    return not all(is_joining(word) or word.isdecimal() for word in words)
 
 
 def label_before(text: str) -> str:
@@ -223,7 +233,11 @@ def _after_leading_words(words: list[str]) -> list[str]:
 
 
 def _unless_sentence(words: Sequence[str]) -> str:
-    """Return words as a label; "" if they are a sentence."""
+    """Return words as a label, without signs such as 🐶 around it; "" if they are a sentence."""
+    words = list(words)
+    for end in (0, -1):
+        while words and not plain(words[end]):
+            words.pop(end)
     if any(plain(word) in _OF_SENTENCES for word in words):
         return ""
     return " ".join(words).strip(_MARKS)

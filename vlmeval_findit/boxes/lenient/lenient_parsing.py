@@ -34,7 +34,7 @@ from .evidence import (
     is_whole_answer,
     what_says,
 )
-from .labels import is_lost
+from .labels import has_words, is_lost
 from .objects import texts_in
 from .records import NO_REPAIRS, Candidate, Repair, Repairs
 from .repaired_values import List, Object, ParsedValue, values_in
@@ -197,6 +197,7 @@ def _stated(
     )
     is_absent = fmt.frames == 1 and is_said_to_be_absent(text, asked)
     stated: list[ParsedValue] = []
+    is_refused = False
     end = 0
     for value, is_certain in zip(values, are_certain, strict=True):
         if is_absent and not asked_label(text[value.start : value.end], asked):
@@ -204,7 +205,10 @@ def _stated(
         said = what_says(clause_before(text, value.start, end), asked, of_points=of_points)
         between = text[end : value.start]
         end = value.end
-        if said is Says.NO_BOX and not _is_of_tag(between, value):
+        # One of a list is what the one before it is.
+        is_next = is_refused and said is Says.NOTHING and not has_words(between)
+        is_refused = is_next or (said is Says.NO_BOX and not _is_of_tag(between, value))
+        if is_refused:
             continue
         if said is Says.BOX or is_certain or is_alone:
             if is_corrected(between):

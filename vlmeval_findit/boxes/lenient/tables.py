@@ -92,6 +92,9 @@ def tables_in(text: str, representation: Representation) -> Tables:
         while at < len(lines):
             cells = _cells(lines[at].text, sign)
             if not _RULE.match(lines[at].text):
+                has_index = len(cells) == len(columns) + 1 and cells[0].isdecimal()
+                if has_index and sign == " ":  # Rows that pandas prints have a number
+                    cells = cells[1:]
                 if len(cells) != len(columns):
                     break
                 rows += _boxes_of_row(lines[at], cells, columns, representation)

@@ -113,8 +113,13 @@ _BEHIND_IN = late_pattern(
     re.IGNORECASE,
 )
 _BEFORE_COLON = late_pattern(rf"\b(?:{_HEADS})\s{_WORDS}[\"'`*]{{0,3}}\s?[:=]", re.IGNORECASE)
+# A word for a unit, in the languages in which a box is known by its word, too
+UNIT = (
+    r"(?<![^\W_])(?:units?|einheit(?:en)?|unités?|unidad(?:es)?|unidades?|unità|eenheid|jednostka|единиц[аы]|birim"
+    r"|单位|單位|単位|단위)(?![^\W_])"
+)
 _AS_UNIT = late_pattern(
-    rf"\bunits?\b[\"'`*]{{0,3}}\s?(?:[:=]|is\b|are\b|of\b)[\"'`*]{{0,3}}\s?{_WORDS}{_ENDS}",
+    rf"{UNIT}[\"'`*]{{0,3}}\s?(?:[:=]|is\b|are\b|of\b)[\"'`*]{{0,3}}\s?{_WORDS}{_ENDS}",
     re.IGNORECASE,
 )
 # "[1, 2, 3, 4] (em)", "[1, 2, 3, 4] em."; behind a number alone a unit is that number's
