@@ -180,6 +180,7 @@ LOOPED = [
     "x: 1 → 2, ", "x, y, w, h, ", "(x1, y1) = (1, 2) ", "0,25; ", "array([", "scores of the ",
     '{"columns": ["x"], ', "&quot;", "if ", "640x480 image ", "no dog ", "</box>", "starts at (",
     "corner of the ", "label: dog\n", "the ", "[1,2],", '"label": "', "{{1,", "x: [1, 2] ",
+    "Coordinates (", "box in a ", "unit: ", "<box><1>", "centre and ", "] (",
 ]  # fmt: skip
 LOOPS: dict[str, Callable[[int], str]] = {
     **repeated(LOOPED),
