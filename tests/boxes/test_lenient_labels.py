@@ -303,11 +303,11 @@ def test_a_list_of_names_is_one_of_labels(key: str) -> None:
 
 
 @pytest.mark.parametrize("key", ["viewBox", "viewport", "view", "image_bbox", "padding"])
-def test_under_a_key_of_another_thing_is_no_box_of_the_object(key: str) -> None:
+def test_a_key_of_another_thing_has_no_box(key: str) -> None:
     for reply in (f'{{"{key}": [1, 2, 3, 4]}}', f'{{"bbox": {{"{key}": [1, 2, 3, 4]}}}}'):
         assert leniently(reply, JSON) is None
 
 
 @pytest.mark.parametrize("words", ["viewBox", "view box", "viewport", "image size"])
-def test_words_of_another_thing_are_no_box_of_the_object(words: str) -> None:
+def test_words_of_another_thing_say_no_box(words: str) -> None:
     assert leniently(f"{words}: (1, 2, 3, 4)", JSON) is None

@@ -245,7 +245,7 @@ def test_an_unknown_unit_leaves_converted_tokens() -> None:
     [("pixels", "px"), ("pixels", "Pixels"), ("percent", "Pct"), ("percent", "percent"),
      ("thousandths", "1000"), ("fractions", "norm"), ("fractions", "relative")],
 )  # fmt: skip
-def test_a_unit_in_the_key_of_a_number_is_that_number_s(unit: str, word: str, run: str) -> None:
+def test_the_key_of_a_number_states_its_unit(unit: str, word: str, run: str) -> None:
     numbers, extent = UNITS[unit][0], UNITS[run][1]
     joint = "" if word[0].isupper() else "_"
     for names in (("x_min", "y_min", "x_max", "y_max"), ("left", "top", "right", "bottom")):
