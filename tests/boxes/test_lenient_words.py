@@ -306,6 +306,37 @@ def test_two_plain_tokens_are_a_point_and_no_box(family: str) -> None:
     assert parse_leniently(four, POINT, read(four, POINT), extent) is None
 
 
+@pytest.mark.parametrize("quote", ['"', "'"])
+@pytest.mark.parametrize(
+    ("tag", "points"),
+    [
+        ('<point x="25" y="50.0">dog</point>', [(250, 1000)]),
+        ('<points x1="25" y1="50" x2="75" y2="5">dog</points>', [(250, 1000), (750, 100)]),
+        ('<points x1="25" y1="50" x2="750" y2="5">dog</points>', [(25, 50), (750, 5)]),
+        ('<points coords="1 1 250 500">dog</points>', [(250, 1000)]),
+        ('<points coords="1 1 250 500 2 750 050"/>', [(250, 1000), (750, 100)]),
+    ],
+)
+def test_points_in_tags_have_the_unit_of_the_tag(
+    tag: str, points: Sequence[tuple[float, float]], quote: str
+) -> None:
+    reply = tag.replace('"', quote)
+    extent = reply_extent(Space("file_pixels"), 1000, 2000)
+    result = parse_leniently(reply, POINT, read(reply, POINT), extent, ("dog",))
+    assert result is not None
+    assert result.reading.boxes == tuple((x, y, x, y) for x, y in points)
+
+
+@pytest.mark.parametrize("joint", [";", "\t"])
+def test_points_of_several_images_are_apart(joint: str) -> None:
+    video = ReplyFormat("json", "point", "point", frames=2)
+    reply = f'<points coords="1 1 250 500 2 750 050{joint}2 3 100 100">dog</points>'
+    extent = reply_extent(Space("grid1000"), 640, 480)
+    result = parse_leniently(reply, video, read(reply, video), extent, ("dog",))
+    assert result is not None
+    assert result.reading.frames == (0, 0, 1)
+
+
 # --- four corners ---------------------------------------------------------------------------------
 
 
@@ -342,7 +373,7 @@ def test_four_corners_of_an_upright_box_are_that_box(reply: str) -> None:
         "Confidence scores: (1, 2, 3, 4), (5, 6, 7, 8)",
     ],
 )
-def test_one_of_a_list_is_what_the_one_before_it_is(reply: str) -> None:
+def test_a_list_is_what_its_first_one_is(reply: str) -> None:
     assert leniently(reply, JSON) is None
 
 

@@ -41,6 +41,7 @@ WORDS = {
     "percent": [
         "percent", "%", "percentages of the image size", "per cent of width and height",
         "0-100 scale", "em porcentagem", "in percentuale", "procent", "yüzde", "in Prozent",
+        "dalam persen",
     ],
     "fractions": [
         "normalized", "fractions of the image", "relative coordinates", "normalised to 0-1",
