@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from refl4_stand_in import prepared
 from scored_runs import World, failing, grid, query, saying, speaking
 from test_report import JSON, LABELS, NOW
 
@@ -15,7 +17,7 @@ from vlmeval_findit.boxes import BoxToWrite, write
 from vlmeval_findit.data import load_dataset
 from vlmeval_findit.leaderboard import make_board
 from vlmeval_findit.protocol import ClassCounts
-from vlmeval_findit.report import MOST_CLASSES, class_tables, make_page
+from vlmeval_findit.report import MOST_CLASSES, class_curves, class_tables, make_page
 from vlmeval_findit.scoring import Run, load_runs, read_details
 
 CLASSES = ("cat", "dog", "traffic light")
@@ -94,6 +96,34 @@ def test_the_page_has_them_for_detection(world: World) -> None:
     html = make_page(make_board(load_runs([world.runs])), NOW)
     assert "F1@0.5 by class of Pascal_multilabel" in html
     assert "by class of RefCOCO" not in html, "what is referred to is no class"
+
+
+def test_classes_are_drawn_as_curves_from_the_best(world: World) -> None:
+    names = [f"class {at}" for at in range(6)]
+    world.table("Pascal", [query(at, f"{at}.jpg", names[at % 6]) for at in range(12)])
+    run = world.run("M", JSON, speaking(JSON, 0.5))
+    html = make_page(make_board([run]), NOW)
+    assert "<summary>Classes</summary>" in html
+    values = {name: counts_of(run).f1(name) or 0.0 for name in names}
+    points = class_curves("Pascal", "F1@0.5", {"M": values})["data"]["values"]
+    assert [point["place"] for point in points] == [1, 2, 3, 4, 5, 6]
+    assert [point["value"] for point in points] == [
+        round(value, 2) for value in sorted(values.values(), reverse=True)
+    ]
+    # Of two classes the table says all.
+    world.table("Pascal", [query(at, f"{at}.jpg", names[at % 2]) for at in range(12)])
+    two = world.run("M", JSON, speaking(JSON, 0.5), folder="two")
+    assert "<summary>Classes</summary>" not in make_page(make_board([two]), NOW)
+
+
+def test_ref_l4_has_curves_of_its_classes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "lmu").mkdir()
+    monkeypatch.setenv("LMUData", str(prepared(tmp_path / "lmu", tmp_path / "parquet")))
+    name = "FindIt_RefL4Full_all_xyxy_json"
+    run = World(tmp_path).run("M", name, saying('[{"bbox": [0, 0, 950, 980]}]'))
+    html = make_page(make_board([run]), NOW)
+    assert "<summary>Classes</summary>" in html
+    assert "RefL4Full_all: class_macc by class, of M" in html
 
 
 def test_tables_have_a_bounded_number_of_rows() -> None:

@@ -190,6 +190,7 @@ class Benchmark(ABC):
     ranking: tuple[Metric, ...]  # Compare formats, most important first
     # The headline with failed calls as wrong; no other metric counts them
     headline_counting_failures: Metric
+    class_metric: Metric | None = None  # A mean over classes, whose values the report draws
     lenient: Metric | None = None  # The headline under lenient parsing, one of ``metrics``
     counts: Mapping[str, str] = MappingProxyType({})  # Title in a score's table -> its sum
     extra_sums: tuple[str, ...] = ()  # Of rows, besides those of metrics, counts and error types

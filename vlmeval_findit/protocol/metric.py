@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any, NamedTuple, TypeAlias
 
@@ -93,6 +93,15 @@ class Better(Enum):
 _NOT_STATED: Any = object()
 
 
+def _values_of(kind: str, keys: Iterable[SumName]) -> list[str]:
+    """Return the values of a kind of slices, in order."""
+    values = set()
+    for key in keys:
+        if isinstance(key, SumKey) and key.kind == kind:
+            values.add(key.value)
+    return sorted(values)
+
+
 @dataclass(frozen=True, slots=True)
 class Metric:
     """A named ratio of sums; in percent where it is a share.
@@ -165,17 +174,30 @@ class Metric:
         """Return the ratios whose mean it is, given the keys of all sums."""
         if not self.over:
             return [Ratio(self.part, self.whole)]
-        values = set()
-        for key in keys:
-            if isinstance(key, SumKey) and key.kind == self.over:
-                values.add(key.value)
         return [
             Ratio(
                 slice_weights(self.part, self.over, value),
                 slice_weights(self.whole, self.over, value),
             )
-            for value in sorted(values)
+            for value in _values_of(self.over, keys)
         ]
+
+    def values_over(self, sums: Sums) -> dict[str, float]:
+        """Return the values that it is the mean of, by what it is over.
+
+        >>> metric = Metric("Right", {"right": 1}, {"asked": 1}, over="class", empty=None)
+        >>> sums = {SumKey("right", "class", "cat"): 1, SumKey("asked", "class", "cat"): 4}
+        >>> metric.values_over(sums)
+        {'cat': 25.0}
+        """
+        values = {}
+        for value in _values_of(self.over, sums):
+            part = slice_weights(self.part, self.over, value)
+            whole = slice_weights(self.whole, self.over, value)
+            known = replace(self, part=part, whole=whole, over="", empty=None).value(sums)
+            if known is not None:
+                values[value] = known
+        return values
 
     def value(self, sums: Sums) -> float | None:
         values = []

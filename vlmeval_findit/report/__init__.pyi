@@ -80,6 +80,7 @@ from .curve_charts import (
     MOST_CURVES as MOST_CURVES,
     learning_chart as learning_chart,
     ablation_chart as ablation_chart,
+    class_curves as class_curves,
 )
 
 from .pair_comparison import (

@@ -16,7 +16,14 @@ from ..statistics import Bin, reliability
 from .charts import DRAWN_MAPS, MAPS, FormatCell, Spec, forest, heat_maps, svg
 from .class_tables import class_tables
 from .cost_charts import CostCharts, format_panels, model_panels
-from .curve_charts import MOST_CURVES, curves, learning_chart, reliability_chart
+from .curve_charts import (
+    FEWEST_CLASSES,
+    MOST_CURVES,
+    class_curves,
+    curves,
+    learning_chart,
+    reliability_chart,
+)
 from .pair_choice import Key, page_key
 from .standings import Panel
 from .transcripts import Transcript
@@ -151,6 +158,7 @@ class DetailedCharts:
         checkpoints = [(name, learning_chart(group)) for name, group in by_dataset.items()]
         thresholds: list[tuple[str, Spec]] = []
         calibration: list[tuple[str, Spec]] = []
+        classes: list[tuple[str, Spec]] = []
         for name, runs in self.runs.items():
             models = {page_key(run): run.model for run in runs[:MOST_CURVES]}
             lines = {models[key]: self.curves[key] for key in models if key in self.curves}
@@ -160,12 +168,34 @@ class DetailedCharts:
             bins = {models[key]: self.bins[key] for key in with_bins}
             if bins:
                 calibration.append((name, reliability_chart(bins)))
+            by_class = {run.model: self._by_class(run) for run in runs[:MOST_CURVES]}
+            known = {m: values for m, values in by_class.items() if len(values) >= FEWEST_CLASSES}
+            if known:
+                classes.append((name, class_curves(name, self._class_title, known)))
         kinds = {
             "Checkpoints": DrawnCharts("checkpoints", tuple(checkpoints)),
             "IoU thresholds": DrawnCharts("thresholds", tuple(thresholds)),
+            "Classes": DrawnCharts("classes", tuple(classes)),
             "Calibration": DrawnCharts("calibration", tuple(calibration)),
         }
         return [(title, drawn) for title, drawn in kinds.items() if drawn.charts]
+
+    @property
+    def _class_title(self) -> str:
+        """What the values of a class are."""
+        metric = self.board.benchmark.class_metric
+        return self.board.benchmark.metrics[0].title if metric is None else metric.title
+
+    def _by_class(self, run: Run) -> dict[str, float]:
+        """Return the values of a run by class; none where its objects have no classes."""
+        metric = run.benchmark.class_metric
+        if metric is not None:
+            return metric.values_over(run.sums)
+        counts = self.classes.get(page_key(run))
+        if counts is None:
+            return {}
+        values = {name: counts.f1(name) for name in counts.objects}
+        return {name: value for name, value in values.items() if value is not None}
 
     def class_tables(self) -> list[Table]:
         """Return the tables of classes, of every dataset that has them."""

@@ -95,6 +95,52 @@ def curves(dataset: str, by_model: Mapping[str, Curve]) -> Spec:
     )  # fmt: skip
 
 
+# --- classes --------------------------------------------------------------------------------------
+
+FEWEST_CLASSES = 4  # A curve of fewer says no more than their table
+
+
+def class_curves(dataset: str, metric: str, by_model: Mapping[str, Mapping[str, float]]) -> Spec:
+    """Draw the values of each model by class, its best class first.
+
+    Args:
+        dataset: what the models were asked.
+        metric: what the values are, in percent.
+        by_model: values by class; at most :data:`MOST_CURVES` models.
+    """
+    shown = names_of(by_model, LEGEND_NAME)
+    rows = []
+    for model, values in by_model.items():
+        ordered = sorted(values, key=lambda name: (-values[name], name))
+        for place, name in enumerate(ordered, 1):
+            rows.append({
+                "model": shown[model], "place": place, "value": round(values[name], 2),
+                "text": f"{shown[model]}, {name}: {values[name]:.1f} %, {place} of {len(ordered)}",
+            })  # fmt: skip
+    names = [*shown.values()]
+    colours = [COLOURS[at % len(COLOURS)] for at in range(len(names))]
+    shapes = [_SHAPES[(at + at // len(COLOURS)) % len(_SHAPES)] for at in range(len(names))]
+    legend = {"orient": "bottom"} if len(names) > 1 else None
+    x = number("place", title="classes, the best of each model first",
+               scale={"zero": False, "nice": False})  # fmt: skip
+    y = number("value", title=f"{metric} (%)", scale={"domain": [0, 100]})
+    colour = nominal("model", sort=names, title=None, legend=legend,
+                     scale={"domain": names, "range": colours})  # fmt: skip
+    shape = nominal("model", sort=names, title=None, legend=legend,
+                    scale={"domain": names, "range": shapes})  # fmt: skip
+    line = {"x": x, "y": y, "color": colour}
+    return chart(
+        f"{dataset}: {metric} by class, of {', '.join(names)}",
+        Fit(1, 420, 60, widest=640), rows,
+        width=640,
+        height=260,
+        layer=[
+            layer("line", line, strokeWidth=2, aria=False),
+            layer("point", {**line, "shape": shape, **TEXT}, size=16, filled=True, opacity=1),
+        ],
+    )  # fmt: skip
+
+
 # --- checkpoints ----------------------------------------------------------------------------------
 
 

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from vlmeval_findit.benchmarks.refl4 import (
     AUTHORS_CLASSES,
     AUTHORS_METRICS,
+    BENCHMARK,
     CORRECTED_CLASSES,
     CORRECTED_METRICS,
     IOU_THRESHOLDS,
@@ -182,6 +183,19 @@ def rows_of(judged: list[tuple[Annotation, int]]) -> list[ScoredRow]:
         ScoredRow(at, f"{at % 9}.jpg", sums_of(above, True), slices=slices_of(each))
         for at, (each, above) in enumerate(judged)
     ]
+
+
+@given(st.lists(expressions(), min_size=1, max_size=30))
+def test_values_of_classes_have_the_published_mean(judged: list[tuple[Annotation, int]]) -> None:
+    sums = sum_rows(rows_of(judged))
+    metric = BENCHMARK.class_metric
+    assert metric is not None
+    by_class = metric.values_over(sums)
+    assert set(by_class) == {slices_of(each)["class"] for each, _ in judged}
+    assert metric.value(sums) == pytest.approx(sum(by_class.values()) / len(by_class))
+    for name, value in by_class.items():
+        above = [above for each, above in judged if slices_of(each)["class"] == name]
+        assert value == pytest.approx(10 * sum(above) / len(above))
 
 
 @given(st.lists(expressions(), min_size=1, max_size=30))

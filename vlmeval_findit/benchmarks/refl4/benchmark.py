@@ -56,6 +56,7 @@ class RefL4(FindIt):
     ranking = accuracy.RANKING
     headline_counting_failures = accuracy.ACC_FAILED_MISSED
     lenient = accuracy.ACC_LENIENT
+    class_metric = accuracy.CLASS_MACC
     counts = accuracy.COUNTS
     reasons = tuple(each.value for each in FormatFailure if each is not FormatFailure.FAILED_CALL)
     errors = AnswerErrors(headline_counting_failures, reasons)
