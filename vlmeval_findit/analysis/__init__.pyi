@@ -32,6 +32,13 @@ from .comparable_pairs import (
     transparent_rows as transparent_rows,
 )
 
+from .worded_objects import (
+    WORDED_METRICS as WORDED_METRICS,
+    WordedObjects as WordedObjects,
+    objects_named as objects_named,
+    find_by_all_words as find_by_all_words,
+)
+
 from .run_errors import (
     ErrorCost as ErrorCost,
     rows_with_events_of as rows_with_events_of,

@@ -22,6 +22,7 @@ from ..leaderboard import (
     lost_table,
     metric_table,
     remarks,
+    words_table,
     write_board,
 )
 from ..leaderboard import boards as make_boards
@@ -198,10 +199,11 @@ def print_board(board: Board) -> None:
         print_folded(f"Reported formats: {'; '.join(first_lines(formats, 'formats.csv'))}")
     costs = cost_table(board)
     lost = lost_table(board)
+    words = words_table(board)
     if is_terminal():
         if sentence := cheapest_sentence(board, cheapest_formats(board)):
             print_folded(sentence)
-        titles = [table.title for table in (costs, lost) if table.rows]
+        titles = [table.title for table in (costs, words, lost) if table.rows]
         if titles:
             print_folded(f"{', '.join(titles)}: in leaderboard.md")
         return
@@ -212,6 +214,11 @@ def print_board(board: Board) -> None:
             print_lines(note.lines, "leaderboard.md")
     if sentence := cheapest_sentence(board, cheapest_formats(board)):
         print_folded(sentence)
+    if words.rows:
+        say(f"{words.title}:")
+        print_table(words, "words.csv")
+        for note in words.notes[:1]:
+            print_folded(note.text)
     if lost.rows:
         say(f"{lost.title}, in points (means over datasets):")
         print_table(lost, "errors.csv")

@@ -103,6 +103,8 @@ from .cost_tables import (
     cost_comparison_table as cost_comparison_table,
 )
 
+from .worded_tables import words_table as words_table
+
 from .error_tables import (
     lost_table as lost_table,
     errors_table as errors_table,

@@ -29,6 +29,7 @@ from .latex_tables import PaperStyle, as_latex, asked_with
 from .legends import elsewhere_column
 from .result_table import Table
 from .table_output import markdown_page, to_csv, to_json
+from .worded_tables import words_table
 from .workbook import write_sheets
 
 WORKBOOK = "leaderboard.xlsx"
@@ -47,7 +48,7 @@ def write_board(
 ) -> list[Path]:
     """Write the leaderboard of a time (None: now) into a folder, all at once; return the files.
 
-    Slices have a file if there are any.
+    Slices, and objects with several expressions, have a file if there are any.
     """
     out.mkdir(parents=True, exist_ok=True)
     lists = {
@@ -55,9 +56,10 @@ def write_board(
         "formats.csv": sweep_table(board),
         "errors.csv": errors_table(board),
         "slices.csv": slices_table(board),
+        "words.csv": words_table(board),
         "not_compared.csv": excluded_table(board),
     }
-    lists = {name: table for name, table in lists.items() if table.rows or name != "slices.csv"}
+    lists = {name: table for name, table in lists.items() if table.rows or name not in _IF_ANY}
     texts = {name: to_csv(table) for name, table in lists.items()}
     content = to_json(lists["leaderboard.csv"])
     texts["leaderboard.json"] = json.dumps(content, indent=1, ensure_ascii=False)
@@ -84,10 +86,14 @@ def write_board(
         for name, text in texts.items():
             with atomic_write(files.folder / name) as f:
                 f.write(text)
-        if "slices.csv" not in texts:
-            files.delete(out / "slices.csv")
+        for name in _IF_ANY:
+            if name not in texts:
+                files.delete(out / name)
         files.commit()
     return [out / name for name in (WORKBOOK, *texts)]
+
+
+_IF_ANY = ("slices.csv", "words.csv")
 
 
 def _filled(table: Table) -> Table:
@@ -107,7 +113,7 @@ def as_markdown(board: Board) -> str:
     scores, *metrics = _metric_tables(board, formats=True)
     tables = [overall_table(board, formats=True), scores]
     tables += [cost_table(board), cheapest_table(board, cheapest_formats(board))]
-    tables += [formats_table(board), lost_table(board)]
+    tables += [words_table(board), formats_table(board), lost_table(board)]
     tables += [*metrics, *slices_tables(board), excluded_table(board).only(*EXCLUDED_COLUMNS)]
     shown = [table for table in tables if table.rows or table.notes]
     return markdown_page(f"{board.benchmark.name} leaderboard", shown, asked_with(board))

@@ -436,6 +436,14 @@ class Benchmark(ABC):
         """Return a run's metrics by threshold; None without thresholds."""
         return None
 
+    def names_objects(self, variant: Any) -> bool:
+        """Return whether queries are expressions, several of which may name one object."""
+        return False
+
+    def object_of(self, query: Any) -> str:
+        """Name the object of an expression, alike for all of its expressions; "": not known."""
+        return ""
+
     def class_counts(self, dataset: AnyDataset, rows: Sequence[ScoredRow]) -> ClassCounts | None:
         """Return what a run did with each class of objects; None where objects have none."""
         return None

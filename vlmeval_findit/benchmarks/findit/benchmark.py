@@ -167,6 +167,15 @@ class FindIt(Benchmark):
     def curve(self, dataset: Any, rows: Sequence[ScoredRow]) -> Curve | None:
         return threshold_curve(rows)
 
+    def names_objects(self, variant: FindItVariant) -> bool:
+        return variant.data.family in (Family.REFEXP, Family.REFEXP_ALL)
+
+    def object_of(self, query: Any) -> str:
+        """Name an object by its tag ``object``, else by its box: copies of RefCOCO have no ids."""
+        if not query.truth.boxes:
+            return ""
+        return f"{query.images[0]} {query.tags.get('object') or query.truth.boxes}"
+
     def class_counts(self, dataset: Any, rows: Sequence[ScoredRow]) -> ClassCounts | None:
         """Return the counts of detection; a referring expression is no class."""
         if dataset.variant.data.family not in (Family.OBJDET, Family.OBJDET_VIDEO):

@@ -117,6 +117,11 @@ class RefL4(FindIt):
         annotation = replace(query.annotation, bbox=(x1, y1, x2 - x1, y2 - y1))
         return replace(with_answer(query, dataset.variant, answer), annotation=annotation)
 
+    def object_of(self, query: Any) -> str:
+        """Name an object by the authors' ``bbox_id``, else by its box."""
+        known = query.annotation.bbox_id
+        return super().object_of(query) if known is None else f"bbox {known}"
+
     @property
     def query_metrics(self) -> tuple[Metric, ...]:
         return (accuracy.MACC,)
