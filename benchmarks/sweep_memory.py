@@ -1,7 +1,7 @@
 """Run a sweep with models that answer at once, and print the memory that it took.
 
 ``python sweep_memory.py FOLDER MODELS``, over the table of ``scale_runs.import_table``; with
-``URL``, one model is asked there, in one format.
+``URL``, one model is asked there, in one format, in 32 calls at a time or in ``THREADS``.
 """
 
 from __future__ import annotations
@@ -43,10 +43,10 @@ outputs: text
 """
 
 
-def main(folder: Path, models: int, url: str = "") -> dict[str, float]:
+def main(folder: Path, models: int, url: str = "", threads: int = 32) -> dict[str, float]:
     """Run all formats of the table, by a number of models; or one format at a server."""
     sweep, watcher = demo_sweep(folder, ONE_FORMAT if url else GRID), Counting()
-    host = servers(url, threads=32) if url else FakeDeployment(AtOnce())
+    host = servers(url, threads=threads) if url else FakeDeployment(AtOnce())
     (entry,) = sweep.models
     sweep = replace(
         sweep, models=tuple(replace(entry, name=f"M{at}", space="grid1000") for at in range(models))
@@ -66,4 +66,5 @@ def main(folder: Path, models: int, url: str = "") -> dict[str, float]:
 
 
 if __name__ == "__main__":
-    print(json.dumps(main(Path(sys.argv[1]), int(sys.argv[2]), *sys.argv[3:])))
+    of_runs, models, *asked = sys.argv[1:]
+    print(json.dumps(main(Path(of_runs), int(models), *asked[:1], *map(int, asked[1:]))))

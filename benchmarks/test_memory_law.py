@@ -38,6 +38,12 @@ MOST_BYTES_A_PICTURE = 100_000
 """Most bytes for each further call about a large picture of its own; with few calls most of it is
 the allocator's. It was 1.2 MB while encoded pictures stayed."""
 
+HUGE = (2600, 2000)
+"""Pixels of noise: a file of 15.6 MB, which is sent as 20.8 MB."""
+
+MOST_MIB_IN_FLIGHT = 2048
+"""Most memory of 128 calls at a time: a gibibyte is in flight, others are encoded."""
+
 KEPT = 100
 """Calls about as many large pictures fill what a run keeps of the latest, and are in flight."""
 
@@ -115,3 +121,24 @@ def test_pictures_of_answered_calls_are_let_go(
             f"\n{3 * KEPT:,} calls at a server: {peaks[1]:.0f} MiB, {grown:.0f} bytes a call more"
         )
     assert grown <= MOST_BYTES_A_PICTURE
+
+
+def test_pictures_in_flight_follow_their_bytes(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    measures: bool,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Servers that are slow to answer are asked about no more than fits."""
+    calls, size = (128, HUGE) if measures else (8, LARGE)
+    import_table(tmp_path, calls, monkeypatch, pictures=calls, size=size)
+    with stubs(delay=20.0 if measures else 0.1) as servers:
+        report = measured(tmp_path, "1", *servers.urls, "128")
+        most = servers.seen().most
+    assert report["calls"] == calls
+    with capsys.disabled():
+        print(
+            f"\n{calls} calls at a server, 128 allowed at a time, {most} were: "
+            f"{report['peak_mib']:.0f} MiB"
+        )
+    assert report["peak_mib"] <= MOST_MIB_IN_FLIGHT

@@ -8,13 +8,15 @@ import io
 import json
 from collections import Counter
 from collections.abc import Mapping
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import Any
 from weakref import ref
 
 import numpy as np
 import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
 from PIL import Image
 
 from vlmeval_findit.benchmarks.findit import parse
@@ -230,6 +232,61 @@ def test_an_image_stays_while_a_call_needs_it(limits: Mapping[str, int]) -> None
 
     asyncio.run(encode_many())
     assert rule.seen["held"] == 1
+
+
+def image_of(path: Path, limit: int | None = None) -> SentImage:
+    """Return an image of as many bytes as its file's name says."""
+    return SentImage((1, 1), (1, 1), "image/png", b"x" * int(path.name.partition("-")[0]))
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    calls=st.lists(
+        st.lists(st.sampled_from([0, 1, 30, 100, 900]), max_size=3), min_size=1, max_size=40
+    ),
+    distinct=st.booleans(),
+    failing=st.sets(st.integers(0, 39)),
+)
+@example(calls=[[100]] * 20, distinct=True, failing=set())
+def test_images_in_flight_follow_their_bytes(
+    calls: list[list[int]], distinct: bool, failing: set[int]
+) -> None:
+    """Of all calls at once, whatever they show, so many ask as their images allow; all end."""
+    most, slots = 200, 4
+    seen: list[int] = []
+    asking: dict[asyncio.Future[None], dict[int, int]] = {}
+
+    async def call(images: EncodedImages, at: int, sizes: list[int]) -> None:
+        names = [f"{size}-{at if distinct else ''}" for size in sizes]
+        shown = await images.all([ImageToSend(image_of, name, None) for name in names])
+        reply = asyncio.get_running_loop().create_future()
+        with suppress(OSError), images.asking(shown):
+            asking[reply] = {id(sent): len(sent.base64) for sent in shown}
+            in_flight = {key: size for each in asking.values() for key, size in each.items()}
+            seen.append(sum(in_flight.values()))
+            await reply
+            if at in failing:
+                raise OSError
+
+    async def all_of_them() -> None:
+        images = EncodedImages(latest=0, in_flight=most)
+        tasks = [asyncio.create_task(call(images, at, each)) for at, each in enumerate(calls)]
+        while not all(task.done() for task in tasks):
+            for _ in range(20):  # until nothing begins any more
+                await asyncio.sleep(0)
+                while images._encoding:
+                    await asyncio.sleep(0.0001)
+            if asking:
+                first = next(iter(asking))
+                del asking[first]
+                first.set_result(None)
+        assert images._in_flight == 0
+        assert not images._asked
+        images.close()
+
+    asyncio.run(all_of_them())
+    assert len(seen) == len(calls)
+    assert max(seen) < most + slots * max(*map(sum, calls), 1)
 
 
 def test_a_request_body_in_pieces_equals_the_whole_body(tmp_path: Path) -> None:

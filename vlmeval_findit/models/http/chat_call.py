@@ -90,9 +90,10 @@ class ChatCall:
         self.server = server.name
         request = self.request or await self.build_request(images)
         try:
-            if self.is_constrained:
-                await self._check_schemas(server, client, request)
-            completion = await self._ask(server, client, request)
+            with images.asking(request.images):
+                if self.is_constrained:
+                    await self._check_schemas(server, client, request)
+                completion = await self._ask(server, client, request)
         except CallError as error:
             self.fail(error)
             raise

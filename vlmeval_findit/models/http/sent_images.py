@@ -10,9 +10,10 @@ import io
 import json
 import re
 from base64 import b64decode, b64encode
-from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter, OrderedDict
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -170,16 +171,20 @@ _THREADS = 4  # encoded in parallel: a scene of HR-InsDet takes 150 MB
 # Of images that are kept though no call needs them
 _LATEST = 64 << 20  # bytes: seven of HR-InsDet
 _LATEST_IMAGES = 2000  # what belongs to an image takes 600 bytes beside its own
+_IN_FLIGHT = 1 << 30  # bytes of images that servers are asked about at a time
 
 
 class EncodedImages:
     """Encodes each image once for calls that are made soon after each other, in threads.
 
     An image stays while a call needs it, and the latest ones a little longer: calls over the same
-    images follow each other.
+    images follow each other. Where much is in flight, further images wait until calls have ended:
+    memory follows neither the number of calls nor the size of images.
     """
 
-    def __init__(self, latest: int = _LATEST, images: int = _LATEST_IMAGES) -> None:
+    def __init__(
+        self, latest: int = _LATEST, images: int = _LATEST_IMAGES, in_flight: int = _IN_FLIGHT
+    ) -> None:
         self._most = latest
         self._most_images = images
         self._size = 0  # bytes of the latest
@@ -187,9 +192,41 @@ class EncodedImages:
         self._encoding: dict[ImageToSend, asyncio.Future[SentImage]] = {}
         self._needed: WeakValueDictionary[ImageToSend, SentImage] = WeakValueDictionary()
         self._latest: OrderedDict[ImageToSend, SentImage] = OrderedDict()
+        self._most_in_flight = in_flight
+        self._in_flight = 0
+        self._asked: Counter[int] = Counter()  # calls that ask about an image, by its identity
+        self._ended = asyncio.Event()  # a call has
+        self._beginning = asyncio.Semaphore(_THREADS)
 
     async def all(self, images: Sequence[ImageToSend]) -> tuple[SentImage, ...]:
+        if all(image in self._needed or image in self._encoding for image in images):
+            return await self._all(images)
+        # A call that began has all its images: those that ask wait for no others.
+        async with self._beginning:
+            while self._in_flight >= self._most_in_flight:
+                self._ended.clear()
+                await self._ended.wait()
+            return await self._all(images)
+
+    async def _all(self, images: Sequence[ImageToSend]) -> tuple[SentImage, ...]:
         return tuple([await self._encode(image) for image in images])
+
+    @contextmanager
+    def asking(self, images: Sequence[SentImage]) -> Iterator[None]:
+        """Count images as in flight while a server is asked about them; one image counts once."""
+        for image in images:
+            self._asked[id(image)] += 1
+            if self._asked[id(image)] == 1:
+                self._in_flight += len(image.base64)
+        try:
+            yield
+        finally:
+            for image in images:
+                self._asked[id(image)] -= 1
+                if not self._asked[id(image)]:
+                    del self._asked[id(image)]
+                    self._in_flight -= len(image.base64)
+            self._ended.set()
 
     async def _encode(self, image: ImageToSend) -> SentImage:
         sent = self._needed.get(image)
