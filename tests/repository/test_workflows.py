@@ -45,6 +45,17 @@ def test_what_a_workflow_runs_is_in_the_repository(workflow: dict[str, Any]) -> 
             assert words[1] == "--help" or words[1] in COMMANDS, words
 
 
+def test_what_is_added_raises_no_lowest_version() -> None:
+    tests = yaml.safe_load((ROOT / ".github" / "workflows" / "tests.yml").read_text())
+    runs = [step.get("run", "") for step in tests["jobs"]["lowest"]["steps"]]
+    first, *added = [run for run in runs if "--editable" in run or " -e " in run]
+    assert "--resolution lowest-direct" in first
+    assert added
+    for run in added:
+        (constraints,) = re.findall(r"--constraint (\S+)", run)
+        assert any(each.endswith(f"> {constraints}") for each in runs), run
+
+
 def test_workflows_have_read_only_rights_and_a_timeout(
     workflow: dict[str, Any],
 ) -> None:
