@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import pytest
 from grids import all_formats
@@ -135,6 +136,15 @@ def test_what_is_written_is_read_in_every_format(drawn: list[BoxToWrite]) -> Non
         labels = tuple(each.label for each in boxes) if form.multilabel else ()
         frames = tuple(each.frame for each in boxes) if form.frames > 1 else ()
         assert (reading.labels, reading.frames) == (labels, frames), form
+
+
+def test_two_frames_are_a_video_in_every_format() -> None:
+    boxes = [BoxToWrite((10, 20, 30, 40), "cat", 1), BoxToWrite((10, 20, 30, 50), "cat", 0)]
+    for form in all_formats():
+        if form.frames > 1:
+            of_two = replace(form, frames=2)
+            reading = read(write(boxes, of_two), of_two)
+            assert (reading.reason, reading.frames) == (None, (1, 0)), form
 
 
 # --- reading takes linear time --------------------------------------------------------------------

@@ -135,6 +135,7 @@ def test_a_failed_import_leaves_the_dataset_as_it_was(tmp_path, monkeypatch, cap
         ("My_cx-formula", "the part 'cx-formula' means a format"),
         ("FindIt_My", "the part 'findit' means a format"),
         ("../My", "only letters"),
+        ("2026_11", "at least one letter, as --name my-2026_11"),
     ],
 )
 def test_names_that_would_be_ambiguous_are_refused(tmp_path, name: str, why: str, capsys) -> None:

@@ -379,11 +379,13 @@ def check_name(name: str, replace: bool) -> None:
 
 
 def _name_problem(name: str, replace: bool) -> str | None:
-    if not re.fullmatch(r"[A-Za-z0-9-]+(_[A-Za-z0-9-]+)*", name) or not re.search("[A-Za-z]", name):
+    if not re.fullmatch(r"[A-Za-z0-9-]+(_[A-Za-z0-9-]+)*", name):
         usable_words = [re.sub("[^A-Za-z0-9]+", "-", word).strip("-") for word in name.split("_")]
         usable = "_".join(filter(None, usable_words))
         near = f", as --name {usable}" if re.search("[A-Za-z]", usable) else ""
         return f"only letters, digits, '-', and single '_' between them{near}"
+    if not re.search("[A-Za-z]", name):
+        return f"at least one letter, as --name my-{name}"
     # Words that have a meaning in a variant's name; f8 is a number of frames, cx- an experiment.
     words = set(chain.from_iterable(key.split("_") for key in (*JSON_KEYS, *STRUCTURES)))
     words |= {*REPRESENTATIONS, *OUTPUTS, "multilabel", "caption", PREFIX.rstrip("_").lower()}
