@@ -6,6 +6,7 @@ import gc
 import json
 import tracemalloc
 from collections.abc import Callable
+from itertools import product
 
 import pytest
 from every_pair import every_pair
@@ -112,6 +113,24 @@ def test_what_json_refuses_is_a_named_repair(text: str) -> None:
             json.loads(text[value.start : value.end])
         except ValueError:
             assert value.repairs, text[value.start : value.end]
+
+
+# Values with a repair each, and one without
+REPAIRED = (
+    '{"a": [1, 2]}',
+    "{'a': [1, 2]}",
+    '{"a": [1, 2] /* here */}',
+    '{"a": [1, 2],}',
+    '{"a": ０}',
+)
+
+
+def test_a_value_is_repaired_as_if_it_stood_alone() -> None:
+    alone = {text: [value.repairs for value in values_in(text)] for text in REPAIRED}
+    assert len({repairs for (repairs,) in alone.values()}) == len(REPAIRED)
+    for first, second in product(REPAIRED, REPAIRED):
+        found = [value.repairs for value in values_in(f"{first} and {second}")]
+        assert found == alone[first] + alone[second]
 
 
 @settings(max_examples=400, deadline=None)

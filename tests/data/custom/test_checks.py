@@ -8,6 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from vlmeval_findit.benchmarks.findit import Family
+from vlmeval_findit.boxes import Corners
 from vlmeval_findit.data import (
     DIFFICULT,
     AnnotatedBox,
@@ -141,3 +142,24 @@ def test_a_box_lies_in_its_image_and_around_its_mask(
         ("boxes that cannot be used: --leave-out-bad-boxes", 1),
         ("queries all of whose boxes cannot be used", 1),
     ]
+
+
+@pytest.mark.parametrize(
+    ("corners", "inside"),
+    [
+        ((-30.0, 20.0, 80.0, 70.0), (0, 20, 80, 70)),
+        ((10.0, -30.0, 80.0, 70.0), (10, 0, 80, 70)),
+        ((10.0, 20.0, 130.0, 70.0), (10, 20, 100, 70)),
+        ((10.0, 20.0, 80.0, 110.0), (10, 20, 80, 80)),
+        ((-9.0, -9.0, 130.0, 110.0), (0, 0, 100, 80)),
+    ],
+    ids=["left", "top", "right", "bottom", "all"],
+)
+def test_a_box_is_cut_off_at_each_border(corners: Corners, inside: Corners) -> None:
+    query = replace(QUERY, boxes=(BOX, replace(BOX, corners=corners, where="a.json, boxes[1]")))
+    sizes = {"a.jpg": (100, 80)}
+    ledger = Ledger()
+    (clipped,) = usable_boxes([query], sizes, False, ledger, clip=True)
+    assert [box.corners for box in clipped.boxes] == [BOX.corners, inside]
+    assert [each.count for each in ledger] == [1]
+    assert usable_boxes([clipped], sizes, False, Ledger()) == (clipped,)
