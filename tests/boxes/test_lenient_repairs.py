@@ -115,6 +115,13 @@ def test_what_json_refuses_is_a_named_repair(text: str) -> None:
             assert value.repairs, text[value.start : value.end]
 
 
+@pytest.mark.parametrize("text", ["[1, 2}]", '{"a": 1)}', "[1)]", "[[1]}]", "[}]"])
+def test_a_bracket_that_nothing_opened_is_a_repair(text: str) -> None:
+    (value,) = values_in(text)
+    assert (value.start, value.end) == (0, len(text))
+    assert value.repairs == {Repair.PUNCTUATION}
+
+
 # Values with a repair each, and one without
 REPAIRED = (
     '{"a": [1, 2]}',

@@ -200,6 +200,33 @@ def test_masks_show_that_boxes_are_corners(tmp_path) -> None:
     assert why in refusal(tmp_path, change)
 
 
+@pytest.mark.parametrize(
+    ("of_corners", "of_neither", "is_refused"),
+    [(1, 0, False), (2, 0, True), (2, 2, True), (2, 3, False), (3, 2, True), (5, 6, False)],
+)
+def test_areas_show_that_boxes_are_corners(
+    tmp_path, of_corners: int, of_neither: int, is_refused: bool
+) -> None:
+    """Two at least, and half of all that are no area of [x, y, width, height] either."""
+
+    def change(values: Values) -> None:
+        first = values["annotations"][0]
+        values["annotations"] = [
+            {
+                **first,
+                "id": at,
+                "bbox": [10 + at, 20, 110 + at, 220],
+                "area": 20000 if at < of_corners else 5000,
+            }
+            for at in range(of_corners + of_neither)
+        ]
+
+    if is_refused:
+        assert f"the areas of {of_corners} annotations fit [x1" in refusal(tmp_path, change)
+    else:
+        read(tmp_path, change)
+
+
 def test_a_mask_must_roughly_fill_its_box(tmp_path) -> None:
     fits = annotation(3, segmentation=rectangle(5, 9, 44, 86))
     assert entries(read(tmp_path, fits), Fate.NOTED) == {}

@@ -535,14 +535,14 @@ class _AnnotationReader:
             return [*is_area.tolist()]
         return [False] * len(values)
 
-    def _compare_mask(
-        self, bbox: Any, corners: Corners, mask: PackedMask | None, where: str
-    ) -> None:
+    def _compare_mask(self, bbox: Any, corners: Corners, mask: PackedMask, where: str) -> None:
         """Note a box that is not the box around its mask; invalid masks are refused later."""
-        extent = None
-        if mask is not None and self._compares:
-            with suppress(RLEError):
-                extent = mask.extent
+        if not self._compares:
+            return
+        try:
+            extent = mask.extent
+        except RLEError:
+            return
         if extent is None:
             return
         as_sides = _distance(corners, extent)
