@@ -86,6 +86,7 @@ NAMED: Mapping[str, str] = {
     "analysis/cost_differences.py": "two runs that the user names",
     "analysis/run_errors.py": "the error types of two runs that the user names",
     "analysis/run_statistics.py": "two runs that the user names",
+    "leaderboard/ablation.py": "the values of an axis with its first, by Holm over the axis",
     "report/pair_comparison.py": "two runs named with --compare that are no pair of the board",
     "reproduction/asked_causes.py": "a setup with and without one fault",
     "reproduction/two_reproductions.py": "two reproductions that the user names",
