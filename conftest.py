@@ -52,23 +52,35 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 COLLECTED_WITH = pytest.StashKey[frozenset[str]]()
 """The modules that were imported when all tests were collected."""
 
-_ALL_SLOW = re.compile(r"^pytestmark = .*\bpytest\.mark\.slow\b", re.MULTILINE)
+LOST_SLOW = pytest.StashKey[frozenset[Path]]()
+"""The files with slow tests that ``-m slow`` would leave out: none."""
+
+_ALL_SLOW = re.compile(r"^pytestmark = .*\b(mark\.slow|IN_BROWSER)\b", re.MULTILINE)
+_SOME_SLOW = re.compile(r"\b(mark\.slow|every_pair|IN_BROWSER)\b")
 _IMPORTS_MUCH = re.compile(
     r"\brequire_host\b|\bmark\.(host|early)\b|importorskip\(\"(torch|transformers)\b"
 )
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """Leave out files whose every test is slow: half of them import torch to be deselected.
+    """Leave out files whose every test would be deselected: reading them takes seconds.
 
     A file that is named on the command line is read.
     """
-    if config.option.markexpr != "not slow" or collection_path.suffix != ".py":
+    wanted = config.option.markexpr
+    if wanted not in ("not slow", "slow") or not collection_path.name.startswith("test_"):
         return None
     named = {(config.invocation_params.dir / each.split("::")[0]).resolve() for each in config.args}
     if collection_path.resolve() in named:
         return None
+    if wanted == "slow":
+        return not _may_be_slow(collection_path) or None
     return bool(_ALL_SLOW.search(collection_path.read_text(encoding="utf-8"))) or None
+
+
+def _may_be_slow(path: Path) -> bool:
+    """Whether a test file names what makes a test slow: if not, ``-m slow`` leaves it out."""
+    return bool(_SOME_SLOW.search(path.read_text(encoding="utf-8")))
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -77,6 +89,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     ``--dist worksteal`` gives each worker a part of the list and takes from the ends of parts.
     Each worker that imported both would pay twenty seconds.
     """
+    slow_in = {item.path for item in items if item.get_closest_marker("slow")}
+    config.stash[LOST_SLOW] = frozenset(path for path in slow_in if not _may_be_slow(path))
     if not config.pluginmanager.hasplugin("randomly"):
         much = {path: _imports_much(path) for path in {item.path for item in items}}
         items.sort(key=lambda item: not much[item.path])
@@ -185,6 +199,12 @@ def _gradients() -> Iterator[None]:
 def collected_with(request: pytest.FixtureRequest) -> frozenset[str]:
     """Return the modules that collecting imported."""
     return request.config.stash[COLLECTED_WITH]
+
+
+@pytest.fixture(scope="session")
+def lost_slow(request: pytest.FixtureRequest) -> frozenset[Path]:
+    """Return the files whose slow tests ``-m slow`` would leave out."""
+    return request.config.stash[LOST_SLOW]
 
 
 @pytest.fixture(scope="session")

@@ -44,3 +44,7 @@ def test_fast_tests_are_collected_without_torch(
     if request.config.option.markexpr != "not slow":
         pytest.skip("files of slow tests import it")
     assert not collected_with & {"torch", "transformers", "vlmeval"}
+
+
+def test_no_file_with_slow_tests_is_left_out_of_them(lost_slow: frozenset[Path]) -> None:
+    assert lost_slow == set()
