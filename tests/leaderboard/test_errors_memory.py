@@ -58,7 +58,7 @@ def loaded(paths: Iterable[Path], keep: RowData) -> list[Run]:
     return load_runs(paths, keep=keep)
 
 
-def test_the_details_of_one_run_are_held_at_a_time(paths: list[str], monkeypatch, request) -> None:
+def test_the_details_of_one_run_are_held_at_a_time(paths: list[str], monkeypatch) -> None:
     held: list[int] = []
 
     def counting(run: Run) -> Run:
@@ -70,8 +70,7 @@ def test_the_details_of_one_run_are_held_at_a_time(paths: list[str], monkeypatch
         return detailed
 
     monkeypatch.setattr(command, "with_details", counting)
-    gc.freeze()  # objects of other tests do not count
-    request.addfinalizer(gc.unfreeze)
+    gc.freeze()  # Objects of other tests do not count
     assert main(["errors", *paths, "--by", "size", "--against", paths[0]]) == 0
     assert held == [20] * 4
 
