@@ -37,8 +37,10 @@ def copy_of_the_clone(folder: Path, compiled: bool = False) -> Path:
     ``compiled``: with what Python compiled, for who only runs it.
     """
     copy = folder / CLONE
-    made = (".git", ".venv*", "build", "dist", "outputs", "*.egg-info", ".*_cache")
-    ignored = shutil.ignore_patterns(*made, *([] if compiled else ["__pycache__"]))
+    made = [".git", ".venv*", "build", "dist", "outputs", "*.egg-info", ".*_cache", ".hypothesis"]
+    # What Python is just compiling has another name a moment later.
+    made.append("*.pyc.*" if compiled else "__pycache__")
+    ignored = shutil.ignore_patterns(*made)
     shutil.copytree(ROOT, copy, ignore=ignored)
     return copy
 
