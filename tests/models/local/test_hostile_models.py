@@ -11,6 +11,7 @@ from hostile_models import FILES, PARTIAL, TEMPLATES, told_of
 from vlmeval_findit.benchmarks import benchmark_of
 from vlmeval_findit.data import load_dataset
 from vlmeval_findit.models import NANO, load_local_client
+from vlmeval_findit.models.local import template_trial
 from vlmeval_findit.protocol import NUMPY, TRANSFORMERS, located
 from vlmeval_findit.storage import image_folder
 
@@ -24,6 +25,13 @@ MAY_ANSWER = {
 }
 FAST = ("loops within loops", "a product of text", "attributes", "config: layers without end",
         "weights: overlap", "pickle: an object of itself", "tokenizer: deep")  # fmt: skip
+OTHERS = [name for name in (*TEMPLATES, *PARTIAL, *FILES) if name not in FAST]
+
+
+@pytest.fixture
+def one_second(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Try templates for the least that a system can limit, not three seconds."""
+    monkeypatch.setattr(template_trial, "_SECONDS", 1)
 
 
 @pytest.fixture(autouse=True)
@@ -53,18 +61,20 @@ def judge(name: str, engine: str, folder: Path) -> None:
     assert told.count("\n") < 3
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        pytest.param(each, marks=[] if each in FAST else pytest.mark.slow)
-        for each in (*TEMPLATES, *PARTIAL, *FILES)
-    ],
-)
+@pytest.mark.parametrize("name", FAST)
 def test_numpy_is_not_taken(name: str, tmp_path: Path) -> None:
     judge(name, NUMPY, tmp_path / "model")
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("one_second")
+@pytest.mark.parametrize("name", OTHERS)
+def test_numpy_is_not_taken_by_others(name: str, tmp_path: Path) -> None:
+    judge(name, NUMPY, tmp_path / "model")
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("one_second")
 @pytest.mark.parametrize("name", [*TEMPLATES, *FILES])
 def test_transformers_is_not_taken(name: str, tmp_path: Path) -> None:
     pytest.importorskip("torch")
