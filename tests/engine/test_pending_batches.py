@@ -13,7 +13,7 @@ from vlmeval_findit.cli import main
 from vlmeval_findit.engine import BatchLedger, JournalView
 
 DATA = "FindIt_Demo_xyxy_text"  # The search asks it, too
-ROWS = 3
+ROWS = 2
 SHAPE = re.compile(r"(\d+) of them still to make(?:, (\d+) on their way in batches)?")
 
 Capsys = pytest.CaptureFixture[str]
