@@ -7,6 +7,7 @@ import re
 import shutil
 from collections.abc import Iterator, Sequence
 from functools import cache
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -82,9 +83,14 @@ def assert_equal(ours: Sequence[CallResult], theirs: Sequence[CallResult]) -> No
         assert np.abs(np.subtract(own.logprobs, its.logprobs)).max() < 1.1e-4
 
 
-def compare(name: str, datasets: Sequence[str], rows: int | None = None) -> None:
+def compare(
+    name: str, datasets: Sequence[str], rows: int | None = None, *, at_once: int = 1
+) -> None:
+    """Compare the replies of both engines, to the messages of so many rows in one batch."""
     variant = parse(datasets[0])
-    for messages in asked(datasets[0], datasets, rows):
+    of_rows = asked(datasets[0], datasets, rows)
+    for first in range(0, len(of_rows), at_once):
+        messages = [*chain.from_iterable(of_rows[first : first + at_once])]
         ours, theirs = (
             runner(name, engine).answer_batch(messages, variant, logprobs=True)
             for engine in (NUMPY, TRANSFORMERS)
@@ -125,7 +131,7 @@ def test_every_format_that_there_is(name: str) -> None:
 @pytest.mark.parametrize("name", BOTH)
 def test_every_table_of_the_demonstration(name: str, table: str) -> None:
     for form in ("xyxy_json_bbox_2d", "xywh_text"):
-        compare(name, [f"FindIt_{table}_{form}"])
+        compare(name, [f"FindIt_{table}_{form}"], at_once=25)
 
 
 @pytest.mark.slow
