@@ -272,6 +272,23 @@ def test_tokens_of_florence_are_thousandths_in_xyxy() -> None:
     assert result.reading.labels == ("dog",)
 
 
+# Sides whose language has no word for all four among the names
+SIDES = {
+    "xmin": ["vänster", "sinistra", "esquerda"],
+    "ymin": ["boven", "góra", "haut"],
+    "xmax": ["höger", "destra", "direita"],
+    "ymax": ["onder", "dół", "bas"],
+}
+
+
+@pytest.mark.parametrize(("name", "word"), [(name, word) for name in SIDES for word in SIDES[name]])
+def test_a_side_is_known_by_its_word(name: str, word: str) -> None:
+    """Beside plain names, the word stands for one of them."""
+    numbers = {"xmin": 100, "ymin": 200, "xmax": 300, "ymax": 400}
+    fields = [f'"{word if each == name else each}": {number}' for each, number in numbers.items()]
+    check(f"[{{{', '.join(fields)}}}]", JSON, [A], [S.STRUCTURE])
+
+
 # --- numbers as plain tokens between marks --------------------------------------------------------
 
 MARKS = {

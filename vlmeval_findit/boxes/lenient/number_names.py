@@ -53,8 +53,6 @@ def number_name(key: str) -> str:
     ('xmin', 'xmin', 'xmin', 'xmin')
     """
     name = _NO_LETTER.sub("", key.lower())
-    if name in ("xc", "yc"):
-        return f"c{name[0]}"
     if name in _ALONE:
         return _ALONE[name]
     for axis, side in ((name[:1], name[1:]), (name[-1:], name[:-1])):
