@@ -103,7 +103,9 @@ def test_classes_are_drawn_as_curves_from_the_best(world: World) -> None:
     world.table("Pascal", [query(at, f"{at}.jpg", names[at % 6]) for at in range(12)])
     run = world.run("M", JSON, speaking(JSON, 0.5))
     html = make_page(make_board([run]), NOW)
-    assert "<summary>Classes</summary>" in html
+    assert "<summary>Classes, the best first</summary>" in html
+    caption = html.partition("<summary>Classes, the best first</summary>")[2]
+    assert "in the order of its own values" in caption.partition("</figcaption>")[0]
     values = {name: counts_of(run).f1(name) or 0.0 for name in names}
     points = class_curves("Pascal", "F1@0.5", {"M": values})["data"]["values"]
     assert [point["place"] for point in points] == [1, 2, 3, 4, 5, 6]
@@ -113,7 +115,7 @@ def test_classes_are_drawn_as_curves_from_the_best(world: World) -> None:
     # Of two classes the table says all.
     world.table("Pascal", [query(at, f"{at}.jpg", names[at % 2]) for at in range(12)])
     two = world.run("M", JSON, speaking(JSON, 0.5), folder="two")
-    assert "<summary>Classes</summary>" not in make_page(make_board([two]), NOW)
+    assert "<summary>Classes, the best first</summary>" not in make_page(make_board([two]), NOW)
 
 
 def test_ref_l4_has_curves_of_its_classes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -122,7 +124,7 @@ def test_ref_l4_has_curves_of_its_classes(tmp_path: Path, monkeypatch: pytest.Mo
     name = "FindIt_RefL4Full_all_xyxy_json"
     run = World(tmp_path).run("M", name, saying('[{"bbox": [0, 0, 950, 980]}]'))
     html = make_page(make_board([run]), NOW)
-    assert "<summary>Classes</summary>" in html
+    assert "<summary>Classes, the best first</summary>" in html
     assert "RefL4Full_all: class_macc by class, of M" in html
 
 

@@ -82,7 +82,7 @@ def test_ref_l4s_commands_make_what_the_page_names(here: Path) -> None:
     missing = stated("Ref-L4") - made([here / "outputs/refl4/board/Ref-L4"])
     assert not missing
     html = (here / "outputs/refl4/report.html").read_text(encoding="utf-8")
-    assert "<summary>Classes</summary>" in html
+    assert "<summary>Classes, the best first</summary>" in html
 
 
 def test_vp_benchs_commands_make_what_the_page_names(here: Path) -> None:

@@ -175,7 +175,7 @@ class DetailedCharts:
         kinds = {
             "Checkpoints": DrawnCharts("checkpoints", tuple(checkpoints)),
             "IoU thresholds": DrawnCharts("thresholds", tuple(thresholds)),
-            "Classes": DrawnCharts("classes", tuple(classes)),
+            "Classes, the best first": DrawnCharts("classes", tuple(classes)),
             "Calibration": DrawnCharts("calibration", tuple(calibration)),
         }
         return [(title, drawn) for title, drawn in kinds.items() if drawn.charts]
