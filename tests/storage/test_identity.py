@@ -13,8 +13,11 @@ from hypothesis import strategies as st
 
 from vlmeval_findit.core import MisplacedError
 from vlmeval_findit.protocol import (
+    HEADERS_KEY,
     IMAGES_KEY,
     MADE_WITH,
+    NO_PROXY,
+    PROXY_KEY,
     ROW_KEY,
     SOURCE_KEY,
     Answering,
@@ -189,6 +192,34 @@ def test_what_an_answer_depends_on() -> None:
     limited = replace(elsewhere, space={"kind": "grid1000", "scene_max_size": 640})
     assert limited.made_by[IMAGES_KEY] == "sent with at most 640 pixels a side"
     assert IMAGES_KEY not in replace(elsewhere, space=None).made_by
+
+
+def test_headers_and_the_proxy_of_a_server_are_recorded() -> None:
+    here = who(endpoint="http://a")
+    assert not {HEADERS_KEY, PROXY_KEY} & here.made_by.keys()
+    for proxy, recorded in ((None, NO_PROXY), ("http://p", "http://p")):
+        told = who(endpoint="http://a", headers={"X-Team": "b"}, proxy=proxy)
+        assert told.made_by[HEADERS_KEY] == {"X-Team": "b"}
+        assert told.made_by[PROXY_KEY] == recorded
+        (conflict,) = identity_conflicts(told, who(endpoint="http://a", headers={"X-Team": "c"}))
+        assert conflict.what == "header X-Team"
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "server", "is_elsewhere"),
+    [
+        ("http://a/v1", "http://a/v1", False),
+        ("http://a/v1", "http://b/v1", True),
+        ("http://a/v1, http://b/v1", "http://b/v1 (2)", False),
+        (None, "http://b/v1", False),
+        ("http://a/v1", None, False),
+        ("http://a/v1", 7, False),
+    ],
+)
+def test_a_server_is_elsewhere_that_was_not_recorded(
+    endpoint: str | None, server: object, is_elsewhere: bool
+) -> None:
+    assert Answering(endpoint=endpoint).is_elsewhere(server) is is_elsewhere
 
 
 # --- the file -------------------------------------------------------------------------------------
