@@ -122,7 +122,8 @@ def class_curves(dataset: str, metric: str, by_model: Mapping[str, Mapping[str, 
     shapes = [_SHAPES[(at + at // len(COLOURS)) % len(_SHAPES)] for at in range(len(names))]
     legend = {"orient": "bottom"} if len(names) > 1 else None
     x = number("place", title="classes, the best of each model first",
-               scale={"zero": False, "nice": False})  # fmt: skip
+               scale={"zero": False, "nice": False},
+               axis={"tickMinStep": 1, "format": "d"})  # fmt: skip
     y = number("value", title=f"{metric} (%)", scale={"domain": [0, 100]})
     colour = nominal("model", sort=names, title=None, legend=legend,
                      scale={"domain": names, "range": colours})  # fmt: skip
