@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from boards import JSON, LABELS_JSON, TEXT
+from many_runs import FORMATS, make_runs
 from scored_runs import World, query, speaking
 
 from vlmeval_findit.cli import main
@@ -25,7 +26,7 @@ from vlmeval_findit.leaderboard import (
     make_board,
     to_booktabs,
 )
-from vlmeval_findit.scoring import Run
+from vlmeval_findit.scoring import Run, load_runs
 
 
 @pytest.fixture
@@ -114,17 +115,53 @@ def test_tables_compile_within_the_page(
     assert status == 0
     latex = (tmp_path / "board" / "leaderboard.tex").read_text(encoding="utf-8")
     assert latex == as_latex(board_of(world), style)
+    check_pages(latex, columns, tmp_path)
+
+
+# NeurIPS's text, and one of two columns
+_SIZES = {"onecolumn": "5.5in,9in", "twocolumn": "6.875in,8.875in"}
+
+
+def check_pages(latex: str, columns: str, folder: Path) -> None:
+    """Compile tables; none is wider or higher than the text."""
     packages = re.search(r"usepackage\{(.*)\}", latex)
     assert packages
-    (tmp_path / "paper.tex").write_text(
-        rf"\documentclass[{columns}]{{article}}\usepackage[utf8]{{inputenc}}"
+    (folder / "paper.tex").write_text(
+        rf"\documentclass[10pt,{columns}]{{article}}\usepackage[utf8]{{inputenc}}"
+        rf"\usepackage[text={{{_SIZES[columns]}}}]{{geometry}}"
         rf"\usepackage{{{packages[1]}}}\begin{{document}}" + latex + r"\end{document}",
         encoding="utf-8",
     )
     command = ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "paper.tex"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout[-2000:]
     assert "Overfull" not in done.stdout
+    assert "Float too large" not in done.stdout
+
+
+@pytest.fixture(scope="module")
+def fifty(tmp_path_factory: pytest.TempPathFactory) -> Board:
+    """Fifty models in two formats, of which many calls failed."""
+    return make_board(
+        load_runs([make_runs(tmp_path_factory.mktemp("fifty"), 100, 12, FORMATS[:2])])
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("pdflatex") is None, reason="needs LaTeX")
+@pytest.mark.parametrize("columns", _SIZES)
+def test_fifty_models_compile_within_the_pages(fifty: Board, columns: str, tmp_path: Path) -> None:
+    check_pages(as_latex(fifty), columns, tmp_path)
+
+
+def test_long_tables_for_papers_are_split_by_rows(fifty: Board) -> None:
+    """Each model has one row, all notes stand below the last table."""
+    tables = tables_of(as_latex(fifty))
+    rows = [re.findall(r"& (Model\d+) &", table) for table in tables]
+    assert sorted(name for names in rows for name in names) == sorted(fifty.models)
+    assert max(map(len, rows)) <= 40
+    assert ["continued" in table for table in tables] == [False, True]
+    assert ["Values in percent" in table for table in tables] == [False, True]
 
 
 MANY = (*(f"Model-{at}" for at in range(8)), "a-checkpoint-of-a-training-step-1000")
@@ -169,6 +206,4 @@ def test_few_models_are_the_columns_of_a_paper(runs: list[Run]) -> None:
 
 
 def board_of(world: World) -> Board:
-    from vlmeval_findit.scoring import load_runs
-
     return make_board(load_runs([world.runs]))

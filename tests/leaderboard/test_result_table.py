@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import csv
 import json
+import random
+import re
 from io import StringIO
+from itertools import product
 
 import pytest
 from openpyxl import load_workbook
 from rich.cells import cell_len
 from rich.console import Console
+from rich.table import Table as RichTable
 
 from vlmeval_findit.leaderboard import (
     Field,
@@ -119,16 +123,19 @@ def test_a_sheet(tmp_path) -> None:
     assert (sheet.freeze_panes, sheet.auto_filter.ref) == ("D4", "A3:I6")
 
 
-@pytest.mark.parametrize(("columns", "pages"), [(1, 1), (9, 1), (10, 2), (24, 3), (96, 11)])
+@pytest.mark.parametrize(("columns", "pages"), [(1, 1), (7, 1), (8, 2), (24, 4), (96, 14)])
 def test_a_sheet_is_printed_on_pages_that_can_be_read(tmp_path, columns: int, pages: int) -> None:
-    """Each page has the heads of its columns and the names of its rows."""
+    """Each page has the heads of its columns and names of its rows, and intervals by values."""
     fields = [Field("model")]
     for at in range(columns):
         fields.append(Field(f"set {at}", FieldType.VALUE, interval=True))
     row = ["A model of a long name", *[50.0] * columns]
     write_sheets({"F1": Table("F1", fields, [row])}, tmp_path / "book.xlsx")
     sheet = load_workbook(tmp_path / "book.xlsx")["F1"]
-    assert (sheet.page_setup.fitToWidth, sheet.page_setup.fitToHeight) == (pages, 0)
+    ends = [each.id for each in sheet.col_breaks.brk]
+    assert len(ends) + 1 == pages
+    assert all(sheet.cell(3, end).value == "95 % interval" for end in ends)
+    assert sheet.sheet_properties.pageSetUpPr.fitToPage == (pages == 1)
     assert (sheet.print_title_rows, sheet.print_title_cols) == ("$1:$3", "$A:$A")
 
 
@@ -153,6 +160,13 @@ def test_amounts_in_a_sheet_have_three_digits(tmp_path) -> None:
     formats = [sheet.cell(row, 1).number_format for row in range(4, 4 + len(amounts))]
     assert formats == ["#,##0", "0.0", "0.00", "0.000000", "0.00E+00", "0", "General"]
     assert sheet.column_dimensions["A"].width > len("1,000,004")
+
+
+def test_some_rows_keep_what_is_published() -> None:
+    """The rows below are, of three here the last; of the first two none is."""
+    assert [TABLE.first(most).quoted for most in (1, 2, 3, 9)] == [0, 0, 1, 1]
+    assert [TABLE.rows_from(start, 2).quoted for start in (0, 1, 2)] == [0, 1, 1]
+    assert [len(TABLE.rows_from(start, 2).rows) for start in (0, 1, 2)] == [2, 2, 1]
 
 
 def test_html_escapes_names() -> None:
@@ -191,9 +205,25 @@ def test_no_two_models_have_one_name_in_a_terminal(width: int) -> None:
     fields = [Field("dataset"), Field("model")]
     fields += [Field(name, FieldType.VALUE, interval=True) for name in names]
     rows = [["FindIt_Scenes_mini_xyxy_json", model, 5.2, 7.2] for model in models]
-    for part in to_terminal(Table("", fields, rows), width):
-        shown = [str(cell) for cell in part.columns[1].cells]
+    for shown in shown_in(Table("", fields, rows), "model", width):
         assert len({*shown}) == len(models)
+
+
+def shown_in(table: Table, name: str, width: int) -> list[list[str]]:
+    """Return the texts of a column in each of the tables that a terminal gets."""
+    shown: list[list[str]] = []
+    for part in tables_in(table, width):
+        for column in part.columns:
+            if str(column.header) == name:
+                if part.show_header:
+                    shown.append([])
+                shown[-1] += map(str, column.cells)
+    return shown
+
+
+def tables_in(table: Table, width: int) -> list[RichTable]:
+    parts = [getattr(part, "renderable", part) for part in to_terminal(table, width)]
+    return [part for part in parts if isinstance(part, RichTable)]
 
 
 def lines_of(table: Table, width: int) -> list[str]:
@@ -220,7 +250,7 @@ def test_sentences_beside_names_are_folded_not_cut(width: int) -> None:
     rows = [["m" * 60, SENTENCE], ["n" * 60, f"{SENTENCE}, nor a word"]]
     table = Table("", fields, rows)
     assert max(map(cell_len, lines_of(table, width))) <= width
-    shown = [str(cell) for part in to_terminal(table, width) for cell in part.columns[-1].cells]
+    (shown,) = shown_in(table, "why", width)
     assert shown == [why for _, why in rows]
 
 
@@ -239,12 +269,48 @@ def test_nothing_is_cut_at_any_width(keys: int, names: list[str], width: int) ->
     assert max(map(cell_len, lines)) <= width
     text = "".join(lines)
     assert text.count("61.2") == text.count("52.0–70.1") == len(names)
-    for part in to_terminal(Table("", fields, rows), width):
-        shown = [str(cell) for cell in part.columns[keys - 1].cells]
+    for shown in shown_in(Table("", fields, rows), str(fields[keys - 1].name), width):
         assert len({*shown}) == len(names), "names that differ are told apart"
+    for part in tables_in(Table("", fields, rows), width):
         for column in part.columns:
             assert column.overflow == "fold"
             assert not column.no_wrap
+
+
+@pytest.mark.parametrize("width", [60, 80, 200])
+@pytest.mark.parametrize("seed", range(12))
+def test_names_that_have_room_stand_whole(seed: int, width: int) -> None:
+    """Beside its values, or above them: each row is found by all of its names."""
+    draw = random.Random(seed)
+    keys = draw.choice([2, 2, 3])
+    columns = [
+        [
+            f"{'name-of-a-'[: draw.randrange(11)]}{draw.choice('abc')}{at}_{key}"
+            for at in range(draw.choice([1, 2, 3]))
+        ]
+        for key in range(keys)
+    ]
+    columns = [[f"{name:-<{draw.randrange(5, 31)}}|" for name in names] for names in columns]
+    places = [*product(*columns)]
+    if draw.random() < 0.5:
+        draw.shuffle(places)
+    fields = [Field(f"key{key}") for key in range(keys)]
+    fields += [Field("F1@0.5", FieldType.VALUE)] * 3
+    rows = [[*names, 100.0 + at, 1.0, 1.0] for at, names in enumerate(places)]
+    lines = lines_of(Table("", fields, rows), width)
+    above: list[str] = []
+    rows_before = True
+    found = 0
+    for line in lines:
+        known = re.search(r" 1(\d\d)\.0 ", line)
+        if known is None:
+            above = [line] if rows_before else [*above, line]
+            rows_before = False
+            continue
+        assert all(name in " ".join([*above, line]) for name in places[int(known[1])]), lines
+        rows_before = True
+        found += 1
+    assert found == len(rows)
 
 
 @pytest.mark.parametrize(

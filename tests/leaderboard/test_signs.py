@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,15 +13,29 @@ from boards import NOW
 from openpyxl import load_workbook
 from scored_runs import CallResult, World, query, small_world, speaking
 
-from vlmeval_findit.cli import main, print_board
+from vlmeval_findit.cli import main, print_board, printing
 from vlmeval_findit.leaderboard import (
     Board,
+    FieldType,
     PaperStyle,
+    Table,
     as_latex,
     as_markdown,
+    cost_table,
+    errors_table,
+    excluded_table,
+    format_spreads,
     formats_tried,
+    legend_of,
+    lost_table,
     make_board,
+    metric_table,
+    overall_table,
     remarks,
+    slices_tables,
+    spread_table,
+    sweep_table,
+    values_table,
     write_board,
 )
 from vlmeval_findit.report import headlines_of, losses_of, make_page, panels_of
@@ -30,9 +44,11 @@ from vlmeval_findit.statistics import INTERVALS_ALONE, FamilyOfTests
 
 FORMATS = ("xyxy_json", "xywh_json", "xyxy_text")
 SIGNS = (
-    "1–3", "?", "? without a value", "†", "elsewhere", "bold", "low–high", "no interval", "–",
+    "1–3", "#1–3", "?", "? without a value", "†", "elsewhere", "bold", "low–high", "no interval",
+    "–",
 )  # fmt: skip
-_RANKS = re.compile(r"#\d|^\W*\d+(–|--)\d+\W*$")
+_RANKS = re.compile(r"^[^\d#]*\d+(–|--)\d+\W*$")
+_MARKS = {*"#?†‡*≈≠"}
 _VALUE = r"\d+\.\d"
 
 
@@ -93,6 +109,7 @@ def met(rows: list[list[str]], bold: str, bounds: str) -> set[str]:
         tested = [at for at in range(len(head)) if any(re.search(_VALUE, r[at]) for r in body)]
     found = {sign for sign in "?†" if any(sign in cell for cell in cells)}
     found |= {"1–3"} if any(_RANKS.search(cell.strip()) for cell in cells) else set()
+    found |= {"#1–3"} if any(re.search(r"#\d", cell) for cell in cells) else set()
     found |= {"elsewhere"} & {name for head_ in head for name in head_.split()}
     missing = [cell for cell in cells if re.match(r"\s*(–|--)(?!\d)", cell)]
     found |= {"–"} if missing else set()
@@ -165,7 +182,7 @@ def test_notes_of_the_sheet(board: Board, tmp_path: Path) -> None:
             found |= {sign for cell in row for sign in "?†" if sign in str(cell.value)}
             found |= {sign for cell in row for sign in "?†" if sign in cell.number_format}
             shown = [f"{cell.value} {cell.number_format}" for cell in row]
-            found |= {"1–3"} if any(re.search(r"#\d", text) for text in shown) else set()
+            found |= {"#1–3"} if any(re.search(r"#\d", text) for text in shown) else set()
             found |= {"bold"} if any(cell.font.bold for cell in row) else set()
         heads = [str(cell.value) for cell in sheet[3]]
         found |= {"elsewhere"} if any("elsewhere" in head for head in heads) else set()
@@ -187,6 +204,57 @@ def test_tables_of_the_report(board: Board) -> None:
         found |= met([rows[0], *bare], "", r"<small>\d")
         found |= {"bold"} if any(" best" in cell for row in rows[1:] for cell in row) else set()
     assert explained(section.replace('<p class="note">', "\n")) == found
+
+
+# --- every table ----------------------------------------------------------------------------------
+
+
+def marks_in(table: Table) -> set[str]:
+    """Return the marks behind values, and those that columns of marks have."""
+    texts = ""
+    for row in table.cells():
+        for field, cell in row:
+            texts += cell.sign
+            texts += str(cell.value) if cell.value in _MARKS else ""
+            texts += "#" if cell.ranks is not None and field.kind is not FieldType.RANK else ""
+    return _MARKS & {*texts}
+
+
+def check_legend(table: Table) -> None:
+    """See that a legend names the marks of its table and no other, be it in a meaning."""
+    assert marks_in(table) == _MARKS & {*"".join(legend_of([table]))}, table.title
+
+
+def test_legends_name_no_mark_that_is_not_there(board: Board) -> None:
+    tables = [metric_table(board, metric.name) for metric in board.shown]
+    tables += [overall_table(board), values_table(board), sweep_table(board)]
+    tables += [cost_table(board), lost_table(board), errors_table(board), excluded_table(board)]
+    tables += [*slices_tables(board), spread_table(board, format_spreads(board))]
+    for table in tables:
+        check_legend(table)
+        check_legend(table.first(1))
+
+
+def test_legends_of_every_table_that_a_command_prints(
+    board: Board, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    printed: list[Table] = []
+
+    def seen(tables: list[Table], lacking: Container[str]) -> list[str]:
+        printed.extend(tables)
+        return legend_of(tables, lacking)
+
+    monkeypatch.setattr(printing, "legend_of", seen)
+    files = [str(row.run.path) for row in board.runs]
+    commands = [["leaderboard", *files], ["score", *files], ["errors", *files], ["audit", *files]]
+    commands += [["errors", each] for each in files[:2]]
+    commands += [["errors", *files, "--by", by] for by in ("label", "size")]
+    commands += [["compare", files[0], other] for other in files]
+    for command in commands:
+        main(command)
+    assert len(printed) > len(files)
+    for table in printed:
+        check_legend(table)
 
 
 def test_scores_that_are_not_ranked_say_so(board: Board, capsys) -> None:

@@ -53,7 +53,7 @@ def test_the_page_opens_with_two_models_that_differ(opened: Any) -> None:
     assert sentence.startswith(
         "Good has +50.0 points of F1@0.5 elsewhere on <i>Evil (95 % interval +"
     )
-    assert "row 10 · +100.0" in chrome.texts(opened, ".couple h3")[0]
+    assert "row 10 · A - B: +100.0" in chrome.texts(opened, ".couple h3")[0]
     assert chrome.EVIL in chrome.texts(opened, ".couple h3")[0]
     assert "nothing found" in chrome.texts(opened, "#difference tbody:last-of-type th")
 
@@ -63,9 +63,9 @@ def test_swapped_sides_change_signs_and_cells(opened: Any) -> None:
     opened.find_element("id", "turn").click()
     assert chrome.texts(opened, "#difference thead th")[1:3] == ["<i>Evil", "Good"]
     after = chrome.texts(opened, "#difference tbody:nth-of-type(2) tr:first-child td")
-    assert after[:3] == ["50.0", "100.0", "−50.0"]
+    assert after[:3] == ["50.0", "100.0", "-50.0"]
     low, high = before[3].split(" to ")
-    turn = str.maketrans("+−", "−+")
+    turn = str.maketrans("+-", "-+")
     assert after[3] == f"{high} to {low}".translate(turn)
     assert after[4] == before[4]
     assert chrome.text_of(opened, "difference-text").startswith(

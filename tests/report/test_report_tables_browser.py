@@ -154,7 +154,7 @@ def test_two_models_have_the_mean_over_datasets(opened: Any) -> None:
     opened.find_element("id", "turn").click()
     turned = chrome.texts(opened, f"{means} td")
     assert turned[:2] == values[1::-1]
-    assert turned[2] == values[2].translate(str.maketrans("+−", "−+"))
+    assert turned[2] == values[2].translate(str.maketrans("+-", "-+"))
     assert turned[4] == values[4]
     chrome.choose(opened, left="second · xyxy_json")
     chrome.choose(opened, right="second · xyxy_text")

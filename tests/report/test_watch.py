@@ -151,7 +151,7 @@ def test_the_page_has_all_facts(tmp_path: Path) -> None:
         "As of 2026-01-02 03:04:05 UTC",
         "2.0 calls per second",
         duration(running.left / 2),
-        "Demo_multilabel",
+        "Demo_<wbr>multilabel",
         "xyxy_json",
     ):
         assert text in page, text

@@ -515,6 +515,18 @@ def test_a_suffix_in_capital_letters_is_the_same_format(tmp_path: Path, suffix: 
     assert prediction_files([tmp_path]) == [run]
 
 
+@pytest.mark.parametrize("suffix", [".json", ".tsv"])
+def test_all_files_of_a_score_are_one_run(tmp_path: Path, suffix: str) -> None:
+    """As a shell names them: ``runs/m_*``. A score in another space is another one."""
+    run = tmp_path / f"m_FindIt_Demo_xyxy_json{suffix}"
+    ends = [f"_{kind}{mark}" for kind in ("details", "score") for mark in ("", ".space-pixels")]
+    others = [run.with_name(f"{run.stem}{end}.csv") for end in ends]
+    for path in (run, *others):
+        path.touch()
+    assert prediction_files([run, *others]) == [run, others[1]]
+    assert prediction_files(others) == [others[0], others[1]]
+
+
 # --- odd records ----------------------------------------------------------------------------------
 
 JSON_VALUES = st.recursive(

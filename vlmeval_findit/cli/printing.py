@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..benchmarks import benchmark_of
-from ..core import EXIT_LIMIT_REACHED, atomic_write, common_beginning, printable
+from ..core import EXIT_LIMIT_REACHED, atomic_write, printable
 from ..leaderboard import (
     IN_A_TERMINAL,
     Column,
@@ -152,45 +151,7 @@ def print_rows(rows: Iterable[Mapping[str, Any]]) -> None:
             count_column("failed", lambda row: str(row["failed calls"])),
         ]
         table = table_of("Scores", columns, rows_of_benchmark)
-        _print_scores(table, ("dataset", "model"))
-
-
-def _print_scores(table: Table, names: Sequence[str]) -> None:
-    """Print scores; where a terminal has no room, state once what is equal in all rows.
-
-    If names are not, but begin alike, that is stated once.
-
-    ``names``: columns of texts that may be.
-    """
-    out = console()
-    if out.is_terminal and len(table.rows) > 1 and not fits_terminal(table, out.width):
-        for name in names:
-            values = {row[name] for row in table.only(name).records()}
-            if len(values) == 1:
-                print_folded(f"{name}: {values.pop()}")
-                table = table.without([name])
-            elif not fits_terminal(table, out.width) and (begin := _common_part(values)):
-                print_folded(f"{name}: {begin}…")
-                table = _without_beginning(table, name, begin)
-    print_table(table, "the …_score.csv of every run")
-
-
-def _common_part(names: Collection[str]) -> str:
-    """Return the words that all names begin with, up to the last ``_``; empty without any."""
-    first = min(names)
-    common, underscore, _ = first[: common_beginning(first, max(names))].rpartition("_")
-    return common + underscore
-
-
-def _without_beginning(table: Table, column: str, beginning: str) -> Table:
-    """Return a table whose names in a column lack their beginning."""
-    place = [field.name for field in table.fields].index(column)
-    rows = []
-    for row in table.rows:
-        cells = [*row]
-        cells[place] = f"…{str(cells[place]).removeprefix(beginning)}"
-        rows.append(cells)
-    return replace(table, rows=rows)
+        print_table(table, "the …_score.csv of every run")
 
 
 def _value_of_row(name: str) -> Column[Mapping[str, Any]]:

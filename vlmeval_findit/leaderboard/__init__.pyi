@@ -170,6 +170,7 @@ from .table_output import (
     to_latex as to_latex,
     to_booktabs as to_booktabs,
     to_html as to_html,
+    breakable as breakable,
     fits_terminal as fits_terminal,
     to_terminal as to_terminal,
 )

@@ -120,7 +120,10 @@ def cost_table(board: Board) -> Table:
         columns.append(
             Column("datasets", lambda model: f"{len(datasets) - lacking[model]}/{len(datasets)}")
         )
-    signs = {PART_SIGN: "of its own datasets, which are not those of the others: not compared"}
+    signs = {
+        PART_SIGN: "of its own datasets, which are not those of the others: not compared",
+        NONE: "not recorded, or not of every dataset",
+    }
     notes = _notes(shown, costs) if costs else ()
     return table_of("Cost of a query", columns, costs, notes, signs)
 
@@ -132,7 +135,7 @@ def _notes(shown: Sequence[Cost], known: Mapping[str, RunCosts]) -> list[Note]:
             lines.append(f"{model}: {words}")
     meanings = [cost.note for cost in shown if cost.note]
     meanings.append("failed calls do not count")
-    notes = [Note("", ["; ".join(meanings), f"{NONE}: not recorded, or not of every dataset"])]
+    notes = [Note("", ["; ".join(meanings)])]
     return [*notes, Note("Costs", lines)] if lines else notes
 
 

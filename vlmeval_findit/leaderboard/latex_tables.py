@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from enum import Enum
 from functools import partial
+from math import ceil
 
 from ..scoring import Run
 from .board import Board, RankedValue
@@ -15,8 +16,8 @@ from .comparable import asked_at
 from .cost_tables import cost_table
 from .legends import elsewhere_column
 from .notes import notes_of, signs_of
-from .result_table import Field, FieldType, Table, TableCell, sign_of, text_of
-from .table_output import to_booktabs, to_latex
+from .result_table import Field, FieldType, Note, Table, TableCell, sign_of, text_of
+from .table_output import head_lines, note_lines, notes_float, to_booktabs, to_latex
 
 
 class PaperStyle(Enum):
@@ -63,13 +64,21 @@ def as_latex(board: Board, style: PaperStyle = PaperStyle.BOOKTABS) -> str:
     costs = cost_table(board)
     if costs.rows:
         tables += _parts(costs) if style is PaperStyle.BOOKTABS else [costs]
+    apart = []
     if tables:  # None: no run can be compared
         notes = [*notes_of(board, only_reported=True), *costs.notes]
-        tables[-1] = replace(tables[-1], notes=notes)
+        if style is PaperStyle.FULL or len(tables[-1].rows) + _lines_of(notes) <= _MOST_ROWS:
+            tables[-1] = replace(tables[-1], notes=notes)
+        else:
+            apart = [notes_float(notes)]
     source = asked_with(board)
-    return "\n".join(
-        [rf"% needs \usepackage{{{packages}}}", *(write(each, source) for each in tables)]
-    )
+    parts = [write(each, source) for each in tables]
+    return "\n".join([rf"% needs \usepackage{{{packages}}}", *parts, *apart])
+
+
+def _lines_of(notes: Sequence[Note]) -> int:
+    """Return about how many lines notes have, each a little lower than a row of a table."""
+    return ceil(sum(len(note.text) + 1 for note in notes) / _LINE_OF_NOTES)
 
 
 def _for_paper(board: Board) -> list[Table]:
@@ -123,12 +132,14 @@ def _datasets(board: Board) -> Table:
     return table_of(title, columns, names, signs=signs_of(board))
 
 
+_MOST_ROWS = 40  # On a page of 9 inches, below a caption of six lines and a head of four
+_LINE_OF_NOTES = 100
 _PAGE = 91  # Letters of a small font across 14 cm, a page of NeurIPS; two columns are wider
 _BETWEEN = 2  # Letters between columns
 
 
 def _parts(table: Table) -> list[Table]:
-    """Split a table that is wider than a page; each part begins with the names of its rows.
+    """Split a table that is wider or longer than a page; each part has the names of its rows.
 
     No part has notes.
     """
@@ -142,7 +153,10 @@ def _parts(table: Table) -> list[Table]:
         if width > _PAGE and parts[-1][-1] not in keys:
             parts.append([of_row])
         parts[-1] = [*parts[-1], *group]
-    split = [replace(table.only(*part), notes=()) for part in parts]
+    split: list[Table] = []
+    for start in range(0, max(1, len(table.rows)), _MOST_ROWS):
+        some = table.rows_from(start, _MOST_ROWS)
+        split += [replace(some.only(*part), notes=()) for part in parts]
     later = [replace(part, title=f"{part.title}, continued") for part in split[1:]]
     return [*split[:1], *later]
 
@@ -160,7 +174,8 @@ def _groups(names: Sequence[str]) -> list[list[str]]:
 
 def _width(table: Table, field: Field) -> int:
     """Return the letters of the widest text of a column, whose name has a line for each word."""
-    texts = [*field.name.split(), field.note[: int(0.8 * len(field.note))]]
+    notes = (note[: int(0.8 * len(note))] for note in note_lines(field))  # In smaller type
+    texts = [*head_lines(field), *notes]
     if field.kind is FieldType.TEXT:
         texts.append(field.name)
     for row in table.cells():

@@ -10,7 +10,7 @@ from collections.abc import Container, Iterable, Iterator
 
 from ..analysis import ELSEWHERE
 from ..statistics import ALPHA, Difference, Verdict
-from .result_table import NONE, Field, Note, Table, TableCell
+from .result_table import NONE, RANKS_SIGN, Field, FieldType, Note, Table, TableCell
 
 # What a table may show without a sign, as keys of Table.signs
 INTERVAL = "low–high"
@@ -18,6 +18,7 @@ NO_INTERVAL = "no interval"
 BOLD = "bold"
 ITALIC = "italic"
 RANKS = "1–3"
+RANKS_BESIDE = f"{RANKS_SIGN}{RANKS}"
 
 # Signs
 TIED_SIGN = "≈"  # The difference to what a table names may be chance
@@ -29,7 +30,7 @@ STAR_MEANING = f"p below {ALPHA:g}"
 
 IN_A_TERMINAL = (BOLD, ITALIC)  # Signs that it does not show
 IN_A_SHEET = (NONE,)
-IN_JSON = (BOLD, ITALIC)
+IN_JSON = (BOLD, ITALIC, RANKS, RANKS_BESIDE)
 
 
 def elsewhere_column(name: str) -> str:
@@ -102,7 +103,7 @@ def _occurring(table: Table) -> Iterator[str]:
         for field, cell in row:
             yield from _signs_of(cell)
             if cell.ranks is not None:
-                yield RANKS
+                yield RANKS if field.kind is FieldType.RANK else RANKS_BESIDE
             if at < first_quoted and field.interval and elsewhere_column(field.name) not in names:
                 yield from _interval_of(field, cell)
 

@@ -33,12 +33,13 @@ from .legends import (
     ITALIC,
     NO_INTERVAL,
     RANKS,
+    RANKS_BESIDE,
     UNTESTED_SIGN,
     VOTED,
     without_value,
 )
 from .published_rows import other_annotations
-from .result_table import NONE, RANKS_SIGN, Note
+from .result_table import NONE, Note
 
 MOST = 12  # Most models that notes name; the tables have all
 SPACE_IN_DOUBT = "Coordinate space in doubt"  # Title of a remark
@@ -52,7 +53,8 @@ def signs_of(board: Board) -> dict[str, str]:
     if any(answers.unknown for answers in board.elsewhere.values()):
         untested += f", or a value {ELSEWHERE} is not known"
     return {
-        RANKS: f"the ranks that the tests of its column allow; beside a value, after {RANKS_SIGN}",
+        RANKS: "the ranks that the tests allow",
+        RANKS_BESIDE: "the ranks that the tests of its column allow",
         UNTESTED_SIGN: untested,
         without_value(UNTESTED_SIGN): f"ranked by its value where {ELSEWHERE} is not known",
         VOTED: "reviewers of its labels saw the answers of the model",

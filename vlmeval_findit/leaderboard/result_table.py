@@ -124,7 +124,10 @@ class Table:
 
     def only(self, *names: str) -> Table:
         """Keep these columns."""
-        places = [at for at, field in enumerate(self.fields) if field.name in names]
+        return self.at([at for at, field in enumerate(self.fields) if field.name in names])
+
+    def at(self, places: Sequence[int]) -> Table:
+        """Keep the columns at these places."""
         rows = [[row[at] for at in places] for row in self.rows]
         return replace(self, fields=[self.fields[at] for at in places], rows=rows)
 
@@ -134,7 +137,14 @@ class Table:
 
     def first(self, most: int) -> Table:
         """Keep at most ``most`` rows."""
-        return replace(self, rows=self.rows[:most])
+        return self.rows_from(0, most)
+
+    def rows_from(self, start: int, most: int) -> Table:
+        """Keep at most ``most`` rows from a place on."""
+        rows = self.rows[start : start + most]
+        own = len(self.rows) - self.quoted
+        quoted = max(0, start + len(rows) - max(start, own))
+        return replace(self, rows=rows, quoted=quoted)
 
     @property
     def keys(self) -> int:

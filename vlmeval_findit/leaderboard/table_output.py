@@ -6,11 +6,12 @@ import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from textwrap import wrap
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from markupsafe import Markup, escape
 
-from ..core import as_csv, printable, shorten_names
+from ..core import as_csv, common_beginning, printable, shorten_names
 from .legends import IN_JSON, legend_of, signs_note
 from .result_table import (
     NONE,
@@ -26,7 +27,9 @@ from .result_table import (
 )
 
 if TYPE_CHECKING:
+    from rich.padding import Padding
     from rich.table import Table as RichTable
+    from rich.text import Text
 
 
 def to_csv(table: Table) -> str:
@@ -187,6 +190,14 @@ def _caption(table: Table, source: str) -> str:
     return _latex(text if text == table.title else f"{text}.")
 
 
+_LONGEST_WORD = 15  # In a head of a paper's table, unless nothing divides it
+
+
+def notes_float(notes: Sequence[Note]) -> str:
+    """Write notes that have no room below a table, as a float of their own."""
+    return "\n".join([r"\begin{table*}[t]", _latex_notes(notes), r"\end{table*}", ""])
+
+
 def _latex_notes(notes: Sequence[Note]) -> str:
     """Write notes as a paragraph of small type, as wide as the page."""
     text = _latex(" ".join(note.text for note in notes))
@@ -205,12 +216,13 @@ def to_booktabs(table: Table, source: str = "") -> str:
         r"\begin{table*}[t]",
         r"\centering\small\setlength{\tabcolsep}{4pt}",
         rf"\caption{{{_caption(table, source)}}}",
+        r"\smallskip",
         rf"\begin{{tabular}}{{@{{}}{''.join('l' if text else 'r' for text in is_text)}@{{}}}}",
         r"\toprule",
         " & ".join(map(_latex_head, table.fields)) + r" \\",
     ]
     if any(field.note for field in table.fields):
-        notes = (rf"\scriptsize {_latex(field.note)}" for field in table.fields)
+        notes = (_stacked(note_lines(field), r"\scriptsize ") for field in table.fields)
         lines.append(" & ".join(notes) + r" \\")
     lines.append(r"\midrule")
     first_quoted = len(table.rows) - table.quoted
@@ -234,10 +246,32 @@ def _without_intervals(table: Table) -> Table:
 
 def _latex_head(field: Field) -> str:
     """Write a column's name, the words of a column of numbers below each other."""
-    words = [_latex(word) for word in field.name.split()]
-    if field.kind is FieldType.TEXT or len(words) < 2:
-        return _latex(field.name)
-    return r"\shortstack[r]{" + r"\\".join(words) + "}"
+    return _latex(field.name) if field.kind is FieldType.TEXT else _stacked(head_lines(field))
+
+
+def head_lines(field: Field) -> list[str]:
+    """Return the lines of the name of a column of numbers in a paper: its words.
+
+    >>> head_lines(Field("RefCOCOplus_testA_of_2026 elsewhere"))
+    ['RefCOCOplus_', 'testA_of_2026', 'elsewhere']
+    """
+    lines = []
+    for word in field.name.split():
+        parts = wrap(word.replace("_", "_ "), _LONGEST_WORD, break_long_words=False)
+        lines += [part.replace("_ ", "_") for part in parts]
+    return lines or [""]
+
+
+def note_lines(field: Field) -> list[str]:
+    """Return the lines of a column's note in a paper: ``Object detection,``, ``60 queries``."""
+    *first, last = field.note.split(", ")
+    return [*(f"{part}," for part in first), last]
+
+
+def _stacked(lines: Sequence[str], size: str = "") -> str:
+    """Write lines below each other."""
+    texts = [f"{size}{_latex(line)}" for line in lines]
+    return texts[0] if len(texts) < 2 else r"\shortstack[r]{" + r"\\".join(texts) + "}"
 
 
 def _latex_cell(field: Field, cell: TableCell, quoted: bool) -> str:
@@ -276,10 +310,20 @@ def to_html(table: Table, name: str = "") -> Markup:
     return Markup("").join([*map(Markup, parts), Markup("</tbody></table>")])
 
 
+def breakable(name: str) -> Markup:
+    """Escape a name that may be long for HTML; where it lacks room, it is broken after a ``_``.
+
+    >>> breakable("a_b<c")
+    Markup('a_<wbr>b&lt;c')
+    """
+    return Markup("_<wbr>").join(printable(name).split("_"))
+
+
 def _html_cell(field: Field, cell: TableCell, is_heading: bool) -> Markup:
-    text = escape(text_of(field, cell))
     if is_heading:
-        return Markup('<th scope="row"><span>{}</span></th>').format(text)
+        name = breakable(text_of(field, cell))
+        return Markup('<th scope="row"><span>{}</span></th>').format(name)
+    text = escape(text_of(field, cell))
     if field.is_key:
         return Markup("<td>{}{}</td>").format(text, sign_of(field, cell))
     kinds = ["figure"]
@@ -298,6 +342,13 @@ def _html_cell(field: Field, cell: TableCell, is_heading: bool) -> Markup:
 _GAP = 2
 _SHORTEST = 16  # Characters of a name, below which it is shortened only where a value needs them
 _NARROWEST = 6  # Below that names are folded, as they say nothing
+_INDENT = 2  # Of rows below the name that they share
+_PLAIN: Mapping[str, Any] = {
+    "box": None,
+    "header_style": "bold",
+    "pad_edge": False,
+    "padding": (0, _GAP, 0, 0),
+}
 
 
 def fits_terminal(table: Table, width: int) -> bool:
@@ -305,13 +356,120 @@ def fits_terminal(table: Table, width: int) -> bool:
     return _width_of(_terminal_columns(table, " ", folds=True)) <= width
 
 
-def to_terminal(table: Table, width: int) -> Iterator[RichTable]:
-    """Make tables of at most ``width`` characters, in which nothing is cut.
+def to_terminal(table: Table, width: int) -> Iterator[RichTable | Padding | Text]:
+    """Make parts of at most ``width`` characters, in which nothing is cut.
 
-    If there is no room, the words of ``folded`` names stand below each other; then intervals are
-    below their values, long names are shortened in the middle, different ones differently, texts
-    are folded, and finally columns are spread over several tables with the same names.
+    If there is no room, the words of ``folded`` names stand below each other; then a name that
+    several rows have stands on a line above them, and so does the beginning of all names. Intervals
+    are below their values, long names are shortened in the middle, different ones differently,
+    texts are folded, and finally columns are spread over several tables with the same names.
     """
+    from rich.padding import Padding
+    from rich.text import Text
+
+    headed = _headed(table, width)
+    groups = headed.groups
+    if len(groups) == 1:
+        for column, name in zip(headed.names, groups[0].names, strict=True):
+            yield Text(f"{column}: {printable(name)}")
+    indent = _INDENT if len(groups) > 1 else 0
+    rest = headed.table
+    for at in range(rest.keys):
+        if not fits_terminal(rest, width - indent) and (beginning := _beginning_of(rest, at)):
+            yield Text(f"{rest.fields[at].name}: {printable(beginning)}…")
+            rest = _without_beginning(rest, at, beginning)
+    if not indent:
+        yield from _side_by_side(rest, width)
+        return
+    ends = [group.end for group in groups]
+    for part in _side_by_side(rest, width - _INDENT):
+        yield Text(", ".join(headed.names), style="bold")
+        yield Padding(_rows_of(part, 0, 0, has_head=True), (0, 0, 0, _INDENT), expand=False)
+        for group, start in zip(groups, [0, *ends], strict=False):
+            yield Text(", ".join(map(printable, group.names)))
+            rows = _rows_of(part, start, group.end, has_head=False)
+            yield Padding(rows, (0, 0, 0, _INDENT), expand=False)
+
+
+class _Group(NamedTuple):
+    """Rows with the same names; ``end``: the place after the last one."""
+
+    names: Sequence[str]
+    end: int
+
+
+class _Headed(NamedTuple):
+    """A table without some columns of names, whose texts stand above its rows."""
+
+    table: Table
+    names: Sequence[str]  # Of these columns
+    groups: Sequence[_Group]
+
+
+def _headed(table: Table, width: int) -> _Headed:
+    """Take columns of names out of a table until it fits; the last one, and ranks, stay.
+
+    First goes the one whose text changes least often from row to row.
+    """
+    fields = table.fields[: table.keys]
+    are_names = all(field.kind is FieldType.TEXT for field in fields)
+    inside = [*range(len(table.fields))]
+    above: list[int] = []
+    rest = table
+    while are_names and len(above) + 1 < table.keys and not fits_terminal(rest, width):
+        names = [at for at in inside if at < table.keys]
+        above.append(min(names, key=lambda at: len(_groups_of(table, [at]))))
+        inside.remove(above[-1])
+        rest = table.at(inside)
+    return _Headed(rest, [fields[at].name for at in above], _groups_of(table, above))
+
+
+def _beginning_of(table: Table, place: int) -> str:
+    """Return the words that all names of a column begin with, up to the last ``_``, if any."""
+    names = [text_of(*row[place]) for row in table.cells()]
+    if len({*names}) < 2 or table.fields[place].kind is not FieldType.TEXT:
+        return ""
+    first = min(names)
+    common, underscore, _ = first[: common_beginning(first, max(names))].rpartition("_")
+    return common + underscore
+
+
+def _without_beginning(table: Table, place: int, beginning: str) -> Table:
+    """Return a table whose names in a column lack their beginning."""
+    rows = []
+    for row in table.cells():
+        cells: list[FieldValue] = [cell for _, cell in row]
+        cells[place] = f"…{text_of(*row[place]).removeprefix(beginning)}"
+        rows.append(cells)
+    return replace(table, rows=rows)
+
+
+def _groups_of(table: Table, places: Sequence[int]) -> list[_Group]:
+    """Return the groups of rows that follow each other and have the same texts in columns."""
+    groups: list[_Group] = []
+    for end, row in enumerate(table.cells(), 1):
+        names = [text_of(*row[at]) for at in places]
+        if groups and groups[-1].names == names:
+            groups.pop()
+        groups.append(_Group(names, end))
+    return groups
+
+
+def _rows_of(table: RichTable, start: int, end: int, has_head: bool) -> RichTable:
+    """Return some rows of a table, with columns as wide as in all of it."""
+    from rich.table import Table as RichTable
+
+    part = RichTable(**_PLAIN, show_header=has_head)
+    for column in table.columns:
+        part.add_column(column.header, justify=column.justify, overflow="fold", width=column.width)
+    columns = [list(column.cells)[start:end] for column in table.columns]
+    for cells in zip(*columns, strict=True):
+        part.add_row(*cells)
+    return part
+
+
+def _side_by_side(table: Table, width: int) -> Iterator[RichTable]:
+    """Make tables of at most ``width`` characters, each with the names of rows."""
     from rich.table import Table as RichTable
     from rich.text import Text
 
@@ -329,7 +487,7 @@ def to_terminal(table: Table, width: int) -> Iterator[RichTable]:
         others.append(max(1, min(wanted, room)) if is_text else wanted)
     shown_widths = [*keys, *others]
     for block in _blocks(others, room):
-        part = RichTable(box=None, header_style="bold", pad_edge=False, padding=(0, _GAP, 0, 0))
+        part = RichTable(**_PLAIN)
         shown = [*range(len(keys)), *(len(keys) + at for at in block)]
         for at in shown:
             side: Any = "left" if are_texts[at] else "right"

@@ -6,13 +6,15 @@ import re
 from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import replace
-from math import ceil, floor, log10
+from itertools import pairwise
+from math import floor, log10
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from openpyxl import Workbook
 from openpyxl.styles import Alignment, Border, Font, PatternFill, Side
 from openpyxl.utils import get_column_letter
+from openpyxl.worksheet.pagebreak import Break
 from openpyxl.worksheet.properties import PageSetupProperties
 
 from ..core import printable, replacing
@@ -38,7 +40,8 @@ _LONGEST_NAME = 31
 _NOTES_WIDTH = 90  # A column that is wider than a page is cut off in print
 _INTERVAL_WIDTH = 12
 _WORD_WIDTH = 12  # Up to which a column of short numbers is as wide as the words of its head
-_PAGE_WIDTH = 220  # Characters across a page, A4 or letter, that can still be read
+_PAGE_WIDTH = 180  # Characters across a page, A4 or letter, that can still be read
+_PAGE_SCALE = 54  # Percent, at which these fit on letter, between margins of half an inch
 
 
 class _Look(NamedTuple):
@@ -115,6 +118,7 @@ def _sheet(book: Workbook, name: str) -> Any:
         plain = plain.partition(" (")[0]
     sheet = book.create_sheet(plain[:_LONGEST_NAME])
     sheet.page_setup.orientation = "landscape"
+    sheet.page_margins.left = sheet.page_margins.right = 0.5
     sheet.sheet_properties.pageSetUpPr = PageSetupProperties(fitToPage=True)
     sheet.page_setup.fitToHeight = 0
     return sheet
@@ -143,9 +147,11 @@ def _fill(sheet: Any, table: Table, styles: _Styles) -> None:
     rows = [[cell for _, cell in row] for row in table.cells()]
     left = 1
     values = 1  # The first column that is none of a name
+    starts = []  # Of what a page keeps together
     for at, field in enumerate(table.fields):
         for column, cells in _columns_of(field, [row[at] for row in rows]):
             _fill_column(sheet, left, column, cells, table.quoted, styles)
+            starts.append(left)
             left += 1 + column.interval
         if at < table.keys:
             values = left
@@ -156,20 +162,36 @@ def _fill(sheet: Any, table: Table, styles: _Styles) -> None:
     sheet.row_dimensions[_NAMES].height = 13 * min(max(lines, 2), 5)
     end = sheet.cell(max(_NAMES, sheet.max_row), left - 1).coordinate
     sheet.auto_filter.ref = f"A{_NAMES}:{end}"
-    _fit_pages(sheet, values - 1)
+    _fit_pages(sheet, values - 1, [*starts, left])
 
 
-def _fit_pages(sheet: Any, names: int) -> None:
-    """Print a sheet on as many pages side by side as can be read, each with heads and names."""
-    width = sum(column.width for column in sheet.column_dimensions.values())
-    kept = sum(sheet.column_dimensions[get_column_letter(at)].width for at in range(1, names + 1))
+def _fit_pages(sheet: Any, names: int, starts: Sequence[int]) -> None:
+    """Print a sheet on as many pages side by side as can be read, each with heads and names.
+
+    ``starts``: the columns before which a page may end, so that an interval stays beside its value.
+    """
+    kept = _width_of(sheet, 1, names + 1)
     if kept > _PAGE_WIDTH / 2:
         names = 0  # Names that fill a page leave no room for values
         kept = 0
     sheet.print_title_rows = f"1:{_NAMES}"
     if names:
         sheet.print_title_cols = f"A:{get_column_letter(names)}"
-    sheet.page_setup.fitToWidth = max(1, ceil((width - kept) / (_PAGE_WIDTH - kept)))
+    first = names + 1
+    for start, end in pairwise(starts):
+        if start > first and kept + _width_of(sheet, first, end) > _PAGE_WIDTH:
+            sheet.col_breaks.append(Break(id=start - 1))
+            first = start
+    if sheet.col_breaks.brk:
+        # Programs pass over breaks where they choose the scale.
+        sheet.sheet_properties.pageSetUpPr.fitToPage = False
+        sheet.page_setup.scale = _PAGE_SCALE
+
+
+def _width_of(sheet: Any, start: int, end: int) -> float:
+    """Return the width of the columns from ``start`` on, before ``end``."""
+    columns = sheet.column_dimensions
+    return float(sum(columns[get_column_letter(at)].width for at in range(start, end)))
 
 
 def _columns_of(field: Field, cells: Sequence[TableCell]) -> list[tuple[Field, list[TableCell]]]:

@@ -490,7 +490,10 @@ def _shared_costs(runs: Mapping[str, Sequence[Run]]) -> dict[str, list[RunCosts]
 
 
 def format_panels(board: Board) -> list[CostPanel]:
-    """Return the formats of each model on each dataset that it was run on in several."""
+    """Return the formats of each model on each dataset that it was run on in several.
+
+    Those of most formats come first.
+    """
     runs = group_by(board.runs, lambda row: (row.dataset, row.run.model))
     panels = []
     for dataset in board.datasets:
@@ -503,7 +506,7 @@ def format_panels(board: Board) -> list[CostPanel]:
                 _format_point(board, row, costs) for row, costs in zip(scored, shared, strict=True)
             ]
             panels.append(CostPanel(title, dataset.name, board.headline, tuple(points)))
-    return _with_costs(panels)
+    return sorted(_with_costs(panels), key=lambda panel: -len(panel.points))
 
 
 def _format_point(board: Board, row: FormatRow, shared: RunCosts) -> CostPoint:

@@ -15,7 +15,7 @@ from markupsafe import Markup
 
 from .. import __version__
 from ..core import printable
-from ..leaderboard import legend_of
+from ..leaderboard import breakable, legend_of
 
 _TEMPLATES = Path(__file__).with_name("templates")
 
@@ -55,6 +55,7 @@ def _environment() -> Environment:
         lstrip_blocks=True,
     )
     environment.globals["legend_of"] = legend_of
+    environment.filters["breakable"] = breakable
     return environment
 
 

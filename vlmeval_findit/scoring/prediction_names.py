@@ -9,7 +9,14 @@ from pathlib import Path
 from .. import benchmarks
 from ..core import as_called, suffix_of
 from ..protocol import Identity
-from ..storage import PREDICTION_FORMATS, PredictionError, RunFiles, files_below
+from ..storage import (
+    PREDICTION_FORMATS,
+    PredictionError,
+    RunFiles,
+    files_below,
+    run_of,
+    space_mark,
+)
 
 
 def names_of(
@@ -47,11 +54,13 @@ def _pattern(suffix: str) -> str:
 def prediction_files(paths: Iterable[Path]) -> list[Path]:
     """Return the prediction files at or below paths, each once.
 
+    A file of a score stands for its run, and is returned as it is if that is not named, too.
+
     Raises:
         PredictionError: a folder without any.
         FileNotFoundError: a path is not there.
     """
-    files: dict[Path, Path] = {}
+    files: dict[tuple[Path, str], Path] = {}
     for path in paths:
         if not path.exists():
             raise FileNotFoundError(f"{path}: does not exist")
@@ -64,8 +73,20 @@ def prediction_files(paths: Iterable[Path]) -> list[Path]:
                 )
         for file in inside:
             # VLMEvalKit links the files of a run's folder into the model's.
-            files.setdefault(file.resolve(), file)
+            files.setdefault(_score_of(file), file)
     return list(files.values())
+
+
+def _score_of(file: Path) -> tuple[Path, str]:
+    """Return the predictions that a file belongs to, and the mark of its score's other space."""
+    run = run_of(file)
+    if run.predictions == file:
+        return file.resolve(), ""
+    named = (run.predictions.with_suffix(suffix) for suffix in PREDICTION_FORMATS)
+    there = [path for path in named if path.is_file()]
+    if len(there) != 1:
+        return file.resolve(), ""
+    return there[0].resolve(), space_mark(run.mark)
 
 
 def _is_predictions(path: Path) -> bool:

@@ -76,7 +76,7 @@ const percent = (value) => (value === null ? "–" : value.toFixed(1));
 
 function signed(value) {
   const digits = Math.abs(value).toFixed(1);
-  return digits === "0.0" ? digits : `${value < 0 ? "−" : "+"}${digits}`;
+  return digits === "0.0" ? digits : `${value < 0 ? "-" : "+"}${digits}`;
 }
 
 // A metric over answered calls has no test where the runs answered different queries, nor has a
@@ -185,7 +185,7 @@ function coupleOf(couple, place) {
     const words = [make("b", { textContent: card.model }), ...small(card.format), errors(card), make("span", { className: "verdict", textContent: verdict(card) })];
     return cardButton(card, words, () => open(sides.couples.flat(), 2 * place + half, backToCouple), frame);
   });
-  const apart = answered(left, right) ? signed(left.score - right.score) : "a call failed";
+  const apart = answered(left, right) ? `A - B: ${signed(left.score - right.score)}` : "a call failed";
   return make("article", { className: "couple" },
     make("h3", {}, left.label, make("small", { textContent: `row ${left.index} · ${apart}` })), make("div", { className: "halves" }, ...halves));
 }
