@@ -32,6 +32,7 @@ from ..core import (
     printable_logs,
     program,
     read_env_file,
+    take_memory_piecewise,
 )
 from .command_base import (
     HELP,
@@ -250,6 +251,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if _lacks_command(arguments):
         arguments = ["run", *arguments]
     sys.excepthook = say_traceback
+    take_memory_piecewise()
     with unread_output(), printable_logs():
         return _run(arguments)
 

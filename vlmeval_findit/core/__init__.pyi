@@ -170,6 +170,8 @@ from .unpacking import (
     check_unpacked as check_unpacked,
     check_sheets as check_sheets,
     gunzip as gunzip,
+    limited_memory as limited_memory,
+    take_memory_piecewise as take_memory_piecewise,
 )
 
 from .redaction import (

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import gzip
 import io
+import os
+import resource
+import threading
 import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 from typing import BinaryIO
 
 _ALWAYS = 32 << 20  # Bytes that any file may unpack to
@@ -48,6 +54,49 @@ def gunzip(data: bytes) -> bytes:
                 packed = _size(len(data))
                 raise UnpackedSizeError(f"it unpacks from {packed} to more than {_size(most)}")
     return bytes(unpacked)
+
+
+@contextmanager
+def limited_memory(more: int) -> Iterator[None]:
+    """Let this process take so many bytes more in the block, where the system can limit that.
+
+    For decoders of others, which believe what a file says of itself: MemoryError is raised in time.
+    Other threads are limited, too, so a block should be short and start no process.
+    """
+    taken = _taken_memory()
+    if taken is None:
+        yield
+        return
+    with _LIMITED:
+        soft, hard = resource.getrlimit(resource.RLIMIT_AS)
+        wanted = taken + more
+        if soft != resource.RLIM_INFINITY:
+            wanted = min(wanted, soft)
+        resource.setrlimit(resource.RLIMIT_AS, (wanted, hard))
+        try:
+            yield
+        finally:
+            resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
+
+
+def take_memory_piecewise() -> None:
+    """Let pyarrow, which is not imported yet, ask the system for what it needs, and for no more.
+
+    Else it has a gigabyte in reserve, in which a page of Parquet finds room below every limit.
+    """
+    os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
+
+
+_LIMITED = threading.RLock()  # Else a thread would keep the limit of another
+
+
+def _taken_memory() -> int | None:
+    """Return how many bytes of addresses this process has; None where the system does not say."""
+    try:
+        pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0])
+    except (OSError, ValueError, IndexError):
+        return None
+    return pages * os.sysconf("SC_PAGE_SIZE")
 
 
 def check_sheets(f: BinaryIO) -> None:

@@ -16,6 +16,7 @@ from typing import Any
 from ..core import (
     UnpackedSizeError,
     check_unpacked,
+    limited_memory,
     most_unpacked,
     open_text,
     sha256_of,
@@ -26,9 +27,12 @@ from .image_files import read_image_header
 from .table_files import TableError
 
 _ROWS_AT_ONCE = 16  # of Parquet; images may have 50 MB
-_BYTES_AT_ONCE = 64 << 20
+_BYTES_AT_ONCE = 32 << 20
+_READ_AT_ONCE = 1 << 20
 _BYTES_OF_A_ROW = 8  # in memory, at least
 _MOST_CELLS = 1 << 30  # bytes of the cells of any table
+_MOST_VALUES = 4 << 20  # of a row; an image as lists of numbers has three million
+_MORE_MEMORY = 192 << 20  # for decoding, beside three times what a group of rows has on the disk
 
 Rows = Iterator[tuple[str, dict[str, Any]]]  # file and line, for messages; cells by column
 
@@ -73,26 +77,46 @@ def parquet_rows(
             what comes out of it is too large.
     """
     import pyarrow as pa
-    from pyarrow import parquet
 
     try:
-        with parquet.ParquetFile(path) as file:
+        with _open_parquet(path) as file:
             _check_sizes(path, file.metadata)
             there = file.schema_arrow.names
             _check_columns(path, there, needed, error)
             read = None if columns is None else [name for name in columns if name in there]
-            batches = file.iter_batches(_rows_at_once(file.metadata), columns=read)
-            rows = chain.from_iterable(_within(batches, path))
+            batches = file.iter_batches(
+                _rows_at_once(file.metadata), columns=read, use_threads=False
+            )
+            limited = _in_limited_memory(batches, _more_memory(path, file.metadata))
+            rows = chain.from_iterable(_within(limited, path))
             for number, cells in enumerate(rows):
                 yield f"{path}, row {number}", cells
     except error:
         raise
     except UnpackedSizeError as problem:
         raise error(f"{path}: {problem}") from None
+    except MemoryError:  # pyarrow's is an ArrowException, too
+        raise error(
+            f"{path}: a few of its rows take more memory than the file may ask for: no table of "
+            "annotations"
+        ) from None
     except (pa.ArrowException, OSError) as problem:
         raise error(f"{path}: not a Parquet file: {problem}") from None
     except (ValueError, OverflowError) as problem:  # text that is none, a date of no calendar
         raise error(f"{path}: a cell cannot be read: {problem}") from None
+
+
+def _open_parquet(path: Path) -> Any:
+    """Open a file that is decoded without threads, which would die of a limit of memory."""
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    usual = pa.default_memory_pool()
+    pa.set_memory_pool(pa.system_memory_pool())  # The usual one has room beyond any limit
+    try:
+        return parquet.ParquetFile(path, pre_buffer=False, buffer_size=_READ_AT_ONCE)
+    finally:
+        pa.set_memory_pool(usual)
 
 
 def _check_sizes(path: Path, metadata: Any) -> None:
@@ -109,15 +133,41 @@ def _check_sizes(path: Path, metadata: Any) -> None:
 
 def _rows_at_once(metadata: Any) -> int:
     """Return how many rows fit into memory, though each may have the longest text of a column."""
+    return max(1, min(_ROWS_AT_ONCE, _BYTES_AT_ONCE // max(_largest_group(metadata), 1)))
+
+
+def _more_memory(path: Path, metadata: Any) -> int:
+    """Return how many bytes decoding may take: its pages may be as large as a group of rows.
+
+    What the footer says counts only as far as the file has so many bytes.
+    """
+    return _MORE_MEMORY + 3 * min(_largest_group(metadata), path.stat().st_size)
+
+
+def _largest_group(metadata: Any) -> int:
     groups = map(metadata.row_group, range(metadata.num_row_groups))
-    largest = max((group.total_byte_size for group in groups), default=0)
-    return max(1, min(_ROWS_AT_ONCE, _BYTES_AT_ONCE // max(largest, 1)))
+    return max((group.total_byte_size for group in groups), default=0)
+
+
+def _in_limited_memory(batches: Iterator[Any], more: int) -> Iterator[Any]:
+    """Yield batches, each decoded in limited memory.
+
+    Pages may have more than the footer states, and a list may repeat a text, or nothing, in no room
+    at all.
+    """
+    while True:
+        with limited_memory(more):
+            batch = next(batches, None)
+        if batch is None:
+            return
+        yield batch
 
 
 def _within(batches: Iterable[Any], path: Path) -> Iterator[list[dict[str, Any]]]:
     """Yield the rows of batches; UnpackedSizeError if they become too many bytes.
 
-    A text of a dictionary is as long again in each of its rows.
+    A text of a dictionary is as long again in each of its rows, and a null of a list, which takes
+    no room in the file, has a place in the list.
     """
     most = max(_MOST_CELLS, most_unpacked(path.stat().st_size))
     bytes_so_far = 0
@@ -127,7 +177,33 @@ def _within(batches: Iterable[Any], path: Path) -> Iterator[list[dict[str, Any]]
             raise UnpackedSizeError(
                 f"its cells have more than {most >> 20:,} MB: no table of annotations"
             )
-        yield batch.to_pylist()
+        pieces = [batch]
+        if _count_values(batch) > _MOST_VALUES:
+            pieces = [batch.slice(at, 1) for at in range(batch.num_rows)]
+        for piece in pieces:
+            if _count_values(piece) > _MOST_VALUES:
+                raise UnpackedSizeError(
+                    f"a row has more than {_MOST_VALUES:,} values: no table of annotations"
+                )
+            yield piece.to_pylist()
+
+
+def _count_values(batch: Any) -> int:
+    """Return how many values the cells of a batch have, those in lists and objects too."""
+    import pyarrow as pa
+
+    count = 0
+    waiting = list(batch.columns)
+    while waiting:
+        array = waiting.pop()
+        count += len(array)
+        if isinstance(array, pa.ExtensionArray):
+            array = array.storage
+        if pa.types.is_struct(array.type):
+            waiting += array.flatten()
+        elif pa.types.is_nested(array.type) and not pa.types.is_union(array.type):
+            waiting.append(array.flatten())
+    return count
 
 
 def _check_columns(
