@@ -19,8 +19,8 @@ from web import Answer, Web
 
 from vlmeval_findit.benchmarks.findit import Dataset, release_subsets
 from vlmeval_findit.cli import main
+from vlmeval_findit.core import Lock
 from vlmeval_findit.data import DOWNLOAD_PARTS, FETCHED_BY_HAND, SOURCES, fetch_images
-from vlmeval_findit.storage import Lock
 
 
 @pytest.fixture

@@ -19,7 +19,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from paths import python_path
 
-from vlmeval_findit.core import sha256_of
+from vlmeval_findit.core import LockedError, sha256_of
 from vlmeval_findit.engine import (
     DiskFullError,
     Journal,
@@ -28,7 +28,6 @@ from vlmeval_findit.engine import (
     JournalView,
     encode_record,
 )
-from vlmeval_findit.storage import LockedError
 
 IMAGE = "1" * 64
 

@@ -19,8 +19,8 @@ from engine_fakes import assert_answered_once
 from every_pair import every_pair
 
 from vlmeval_findit.cli import main
-from vlmeval_findit.storage import Lock, LockedError, is_held
-from vlmeval_findit.storage import lock as locks
+from vlmeval_findit.core import Lock, LockedError, is_held
+from vlmeval_findit.core import lock as locks
 
 HOUR = 3600.0
 YEARS = 20 * 365 * 24 * HOUR

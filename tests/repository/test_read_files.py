@@ -18,7 +18,8 @@ _WRITTEN = "a file that it just wrote, or holds open"
 KNOWN = {
     "core/files.py": "what opens files: a regular one, after a look",
     "storage/image_files.py": "what opens images, from a file that is open",
-    "storage/lock.py": "a lock's lease, which another process of ours wrote",
+    "core/lock.py": "a lock's lease, which another process of ours wrote",
+    "core/unpacking.py": "how much memory this process has, as the system says",
     "core/command.py": _OURS,
     "core/vlmevalkit.py": "VLMEvalKit's own code",
     "data/demo/photos.py": _OURS,

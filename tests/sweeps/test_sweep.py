@@ -36,6 +36,7 @@ from engine_fakes import (
 from vlmeval_findit.benchmarks.findit import parse
 from vlmeval_findit.boxes import SpaceError
 from vlmeval_findit.cli import main, run_and_print
+from vlmeval_findit.core import LockedError
 from vlmeval_findit.engine import (
     CancelToken,
     DiskFullError,
@@ -55,7 +56,7 @@ from vlmeval_findit.protocol import (
     StopReason,
     text,
 )
-from vlmeval_findit.storage import LockedError, PredictionError, RunFiles
+from vlmeval_findit.storage import PredictionError, RunFiles
 from vlmeval_findit.sweeps import Sweep
 
 

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import click
 
 from ..benchmarks.findit import DATASETS
-from ..core import EXIT_INTERRUPTED, EXIT_SOME_FAILED, as_called, counted
+from ..core import EXIT_INTERRUPTED, EXIT_SOME_FAILED, Lock, LockedError, as_called, counted
 from ..data import (
     NO_FILES,
     AnnotationFile,
@@ -34,8 +34,6 @@ from ..data import (
     published_sets,
 )
 from ..storage import (
-    Lock,
-    LockedError,
     WrittenTable,
     find_table,
     image_folder,

@@ -130,6 +130,13 @@ from .files import (
     file_state as file_state,
 )
 
+from .lock import (
+    LockedError as LockedError,
+    Lock as Lock,
+    is_held as is_held,
+    locked as locked,
+)
+
 from .file_set import (
     FileSet as FileSet,
     new_file_set as new_file_set,

@@ -7,18 +7,18 @@ is finished, by whoever looks next.
 
 from __future__ import annotations
 
-import fcntl
 import glob
 import json
 import os
 import secrets
 import shutil
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 from .files import atomic_write, clear_left_behind, left_behind, unsafe_name
+from .lock import LockedError, locked
 from .text_files import TextError, read_json
 
 _FILES = "files"  # What waits, each below the name that it will have
@@ -105,7 +105,7 @@ def new_file_set(mark: Path, root: Path) -> Iterator[FileSet]:
         # A set whose moves failed is finished by the next command.
         if not (waiting / _LIST).exists():
             _throw_away(mark.parent, waiting)
-        os.close(lock)
+        lock.close()
 
 
 def write_together(texts: Mapping[Path, str]) -> None:
@@ -150,13 +150,11 @@ def _settle(mark: Path) -> None:
         lock = _locked(folder)
         if lock is None:
             continue
-        try:
+        with lock:
             if (folder / _LIST).exists():
                 _finish(mark.parent, folder)
             else:
                 _throw_away(mark.parent, folder)
-        finally:
-            os.close(lock)
 
 
 def _finish(home: Path, waiting: Path) -> None:
@@ -202,35 +200,28 @@ def _below(home: Path, name: str) -> Path | None:
 # --- locks ----------------------------------------------------------------------------------------
 
 
-def _new_folder(mark: Path) -> tuple[Path, int]:
+def _new_folder(mark: Path) -> tuple[Path, ExitStack]:
     """Make the folder of a set, and lock it."""
     while True:
         folder = mark.with_name(f".{mark.name}.{secrets.token_hex(4)}")
         folder.mkdir()
-        lock = _locked(folder, is_new=True)
+        lock = _locked(folder)
         if lock is not None:
             return folder, lock
 
 
-def _locked(folder: Path, is_new: bool = False) -> int | None:
-    """Lock a set; None if somebody else has it, or it is gone.
-
-    On a disk without locks nothing tells a living writer: only a new set counts as locked there.
-    """
-    try:
-        file = os.open(folder / _LOCK, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o666)
-    except OSError:
-        return None
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        is_ours = True
-    except BlockingIOError:
-        is_ours = False
-    except OSError:
-        is_ours = is_new
-    if is_ours and os.fstat(file).st_nlink:
-        return file
-    os.close(file)
+def _locked(folder: Path) -> ExitStack | None:
+    """Lock a set, and return what frees it; None if somebody else has it, or it is gone."""
+    path = folder / _LOCK
+    with ExitStack() as lock:
+        try:
+            file = os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o666)
+            lock.callback(os.close, file)
+            lock.enter_context(locked(file, path, wait=False, lease=folder / f"{_LOCK}.lease"))
+        except (FileNotFoundError, LockedError):
+            return None
+        if os.fstat(file).st_nlink:
+            return lock.pop_all()
     return None
 
 
@@ -239,8 +230,7 @@ def _alone_in(folder: Path) -> Iterator[None]:
     """Let one process at a time move files of sets; a kill frees it."""
     file = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
     try:
-        with suppress(OSError):  # of a disk without locks
-            fcntl.flock(file, fcntl.LOCK_EX)
-        yield
+        with locked(file, folder, wait=True, lease=folder / ".moves.lease"):
+            yield
     finally:
         os.close(file)

@@ -19,6 +19,8 @@ from pathlib import Path, PurePath
 from tempfile import TemporaryDirectory
 from typing import NamedTuple, TextIO
 
+from .lock import grants_to_all
+
 
 def is_disk_full(error: BaseException) -> bool:
     """Return whether an error's ``errno`` says that there is no room."""
@@ -139,13 +141,17 @@ def left_behind(path: Path) -> str | None:
 
 
 def clear_left_behind(path: Path) -> None:
-    """Delete what killed writers of a file left beside it; what others write now is locked."""
+    """Delete what killed writers of a file left beside it; what others write now is locked.
+
+    On a disk without locks nothing tells the two apart, and it stays.
+    """
     for other in path.parent.glob(f".{glob.escape(path.name)}.????????"):
         if left_behind(other) != path.name:
             continue
         with suppress(OSError), other.open("rb") as f:
             fcntl.flock(f, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            other.unlink()
+            if not grants_to_all(f.fileno(), other):
+                other.unlink()
 
 
 @contextmanager

@@ -342,7 +342,7 @@ def answer_dataset(
             _make_calls(run, model, threads, again, journal)
         ranks.wait()
         return 0, None
-    with Journal(path) as journal:
+    with Journal(path, has_others=ranks.world > 1) as journal:
         for predictions in run.paths:
             merge_predictions(replace(run.output, path=predictions), journal)
         ranks.wait()

@@ -14,14 +14,13 @@ from pathlib import Path
 from typing import Any
 
 from .. import benchmarks
-from ..core import open_text
+from ..core import is_held, open_text
 from ..engine import CellBuilder, JournalTail, lock_path
 from ..protocol import SAMPLE_SETTING, DatasetVariant, Identity
 from ..storage import (
     SWEEP_JOURNAL,
     RunFiles,
     files_below,
-    is_held,
     parse_record,
     read_identity,
     run_of,

@@ -166,12 +166,6 @@ from .review_files import (
     review_lines as review_lines,
 )
 
-from .lock import (
-    LockedError as LockedError,
-    Lock as Lock,
-    is_held as is_held,
-)
-
 from .sheet_cells import (
     XLSX_CELL_LIMIT as XLSX_CELL_LIMIT,
 )

@@ -16,8 +16,6 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Annotated, Any
 
-from filelock import FileLock
-
 from ..core import (
     Checked,
     Config,
@@ -31,6 +29,7 @@ from ..core import (
     atomic_write,
     clone_folder,
     file_sha256,
+    locked,
     parse_json,
     quoted_value,
     read_text,
@@ -245,12 +244,17 @@ def replace_dataset(files: FileSet, name: str, row: CustomDataset) -> None:
 @contextmanager
 def _registering(path: Path) -> Iterator[None]:
     """Let one process at a time write the file of custom datasets."""
-    with FileLock(path.with_name(f"{path.name}.lock")):
-        forget_custom_datasets()  # Another process may have written in the same instant
-        try:
-            yield
-        finally:
-            forget_custom_datasets()
+    lock = path.with_name(f"{path.name}.lock")
+    file = os.open(lock, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o666)
+    try:
+        with locked(file, lock, wait=True, lease=path.with_name(f"{path.name}.lease")):
+            forget_custom_datasets()  # Another process may have written in the same instant
+            try:
+                yield
+            finally:
+                forget_custom_datasets()
+    finally:
+        os.close(file)
 
 
 def _with_row(

@@ -9,6 +9,7 @@ from functools import partial
 from itertools import chain
 
 from ..analysis import choose_best_format
+from ..core import Lock
 from ..engine import (
     ONE_WRITER,
     CancelToken,
@@ -25,7 +26,7 @@ from ..engine import (
 )
 from ..protocol import DatasetVariant
 from ..scoring import CellResult
-from ..storage import MORE_SAMPLES, Lock
+from ..storage import MORE_SAMPLES
 from .format_race import FormatRace
 from .model_runs import StoppedModels, check_cell, is_begun, path_of, prepare_cell
 from .sweep_cells import (

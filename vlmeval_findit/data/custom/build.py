@@ -15,10 +15,9 @@ from pathlib import Path
 from typing import Any
 
 from ...benchmarks.findit import FindItQuery, PreparedTable, thinned_query, write_table
-from ...core import RARE_COLLECTIONS, FileSet, new_file_set, suffix_of, write_text_once
+from ...core import RARE_COLLECTIONS, FileSet, Lock, new_file_set, suffix_of, write_text_once
 from ...storage import (
     CustomDataset,
-    Lock,
     contents_path,
     custom_datasets_file,
     make_lmu_data_root,

@@ -1,23 +1,21 @@
 """Write a journal that never loses a received reply, even if killed or on a full disk.
 
-One run at a time writes it (:class:`...storage.lock.Lock`); its processes, under torchrun, append
+One run at a time writes it (:class:`...core.Lock`); its processes, under torchrun, append
 whole lines in turn. If the lock is lost, nothing is overwritten and the run stops.
 """
 
 from __future__ import annotations
 
 import errno
-import fcntl
 import logging
 import os
 import time
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Iterable, Mapping
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
-from ...core import is_disk_full, too_many_files
-from ...storage import Lock
+from ...core import Lock, is_disk_full, locked, too_many_files
 from .view import JournalError, JournalView, Record, check_journal, encode_record
 
 log = logging.getLogger(__name__)
@@ -58,6 +56,7 @@ class Journal(JournalView):
 
     Args:
         shared: another process of this run has the lock, and created the file.
+        has_others: other processes of this run append, too.
 
     Raises:
         LockedError: another run has it open.
@@ -71,12 +70,14 @@ class Journal(JournalView):
         reserve: int = RESERVE,
         *,
         shared: bool = False,
+        has_others: bool = False,
     ) -> None:
         check_journal(path)
         self._file = -1
         self._synced = time.monotonic()
         self._dirty = False
         self._is_unsure = False
+        self._has_others = shared or has_others
         self._reserve = path.with_name(f"{path.name}.reserve")
         self._lock: Lock | None = None
         if not shared:
@@ -103,7 +104,7 @@ class Journal(JournalView):
             return
         lines = b"".join(map(encode_record, new))
         full = False
-        with _locked(self._file):
+        with self._appending():
             if os.fstat(self._file).st_size > self._end:
                 self._read_others()
             while not self._write(lines):
@@ -130,7 +131,7 @@ class Journal(JournalView):
 
     def catch_up(self) -> None:
         """Index what other processes of this run appended."""
-        with _locked(self._file):
+        with self._appending():
             self._read_others()
 
     def sync(self) -> None:
@@ -164,6 +165,11 @@ class Journal(JournalView):
         if lock is not None:
             self._free_reserve()
             lock.release()
+
+    def _appending(self) -> AbstractContextManager[None]:
+        """Let the processes of this run append in turn; one alone needs no lease for that."""
+        lease = self.path.with_name(f"{self.path.name}.lease") if self._has_others else None
+        return locked(self._file, self.path, wait=True, lease=lease)
 
     def _is_taken(self) -> bool:
         """Return whether another run writes or removed the journal.
@@ -226,18 +232,6 @@ class Journal(JournalView):
         existed = self._reserve.exists()
         self._reserve.unlink(missing_ok=True)
         return existed
-
-
-@contextmanager
-def _locked(file: int) -> Iterator[None]:
-    """Hold the file lock of this run's processes, if the disk has locks."""
-    with suppress(OSError):
-        fcntl.flock(file, fcntl.LOCK_EX)
-    try:
-        yield
-    finally:
-        with suppress(OSError):
-            fcntl.flock(file, fcntl.LOCK_UN)
 
 
 def full_disk(error: OSError, path: Path) -> DiskFullError:

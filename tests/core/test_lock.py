@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
-from vlmeval_findit.storage import Lock, LockedError, is_held
-from vlmeval_findit.storage import lock as locks
+from vlmeval_findit.core import Lock, LockedError, is_held
+from vlmeval_findit.core import lock as locks
 
 WHY = "one at a time"
 

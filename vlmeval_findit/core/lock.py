@@ -1,22 +1,23 @@
 """Locks between processes.
 
 A :class:`Lock` lasts for a run and refuses others. It is filelock's lease, a file that its holder
-touches every few seconds, as network disks may grant system locks to all.
+touches every few seconds, as network disks may grant system locks to all. :func:`locked` is for a
+moment, and is the system's lock, which a kill frees at once; a disk without such locks has a lease.
 """
 
 from __future__ import annotations
 
+import fcntl
 import logging
 import os
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
-
-from filelock import SoftFileLease, Timeout
 
 log = logging.getLogger(__name__)
 
@@ -24,6 +25,8 @@ LEASE_SECONDS = 60.0  # A holder on another machine that is silent for longer is
 HEARTBEAT_SECONDS = 10.0  # How often a holder touches its lease
 
 _POLL_SECONDS = 0.1
+_TRY_AGAIN = "it should be free in a moment; type the command again"
+_PATIENCE = 600.0  # seconds to wait for what others write in a moment
 
 
 class LockedError(ValueError):
@@ -33,14 +36,15 @@ class LockedError(ValueError):
 class Lock:
     """An exclusive lock, else a LockedError that ends with ``why``.
 
-    That of a process which died on this machine is free at once.
+    That of a process which died on this machine is free at once; that of another is waited for, for
+    ``wait`` seconds.
     """
 
-    def __init__(self, path: Path, why: str) -> None:
+    def __init__(self, path: Path, why: str, wait: float = 0) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         self._path = path
         self._lease = _lease(path)
-        if not self._got(0) and not self._take_over():
+        if not (self._got(0) or self._take_over() or (wait > 0 and self._got(wait))):
             raise LockedError(f"{path} is held by {self._holder()}: {why}")
 
     def __enter__(self) -> Lock:
@@ -67,6 +71,8 @@ class Lock:
         self._lease.release()
 
     def _got(self, seconds: float, give_up: Callable[[], bool] | None = None) -> bool:
+        from filelock import Timeout  # Most commands need no lease
+
         try:
             self._lease.acquire(seconds, poll_interval=_POLL_SECONDS, cancel_check=give_up)
         except Timeout:
@@ -131,7 +137,66 @@ def is_held(path: Path) -> bool:
     return not _is_silent(path)
 
 
+@contextmanager
+def locked(file: int, path: Path, *, wait: bool, lease: Path | None) -> Iterator[None]:
+    """Hold the lock of an open file or folder in the block.
+
+    Args:
+        file: its number.
+        path: of it.
+        wait: until others have freed it; else a LockedError if somebody has it.
+        lease: what stands for the lock on a disk that has none; None: nothing does.
+    """
+    with ExitStack() as undo:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
+            undo.callback(fcntl.flock, file, fcntl.LOCK_UN)
+            why = "it grants them to all" if grants_to_all(file, path) else ""
+        except BlockingIOError:
+            raise LockedError(f"{path} is held by another process") from None
+        except OSError as error:
+            why = error.strerror or str(error)
+        if why and lease is not None:
+            _say_without_locks(why)
+            undo.enter_context(Lock(lease, _TRY_AGAIN, wait * _PATIENCE))
+        yield
+
+
+_GRANT_TO_ALL: dict[int, bool] = {}  # Disks, by their numbers
+
+
+def grants_to_all(file: int, path: Path) -> bool:
+    """Return whether a disk grants a lock that this process has to this process again."""
+    state = os.fstat(file)
+    if state.st_dev in _GRANT_TO_ALL:
+        return _GRANT_TO_ALL[state.st_dev]
+    second = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        if not os.path.samestat(state, os.fstat(second)):
+            return False  # Another file has its name now
+        fcntl.flock(second, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        _GRANT_TO_ALL[state.st_dev] = True
+    except BlockingIOError:
+        _GRANT_TO_ALL[state.st_dev] = False
+    finally:
+        os.close(second)
+    return _GRANT_TO_ALL[state.st_dev]
+
+
+@cache
+def _say_without_locks(why: str) -> None:
+    """Say, once, what differs on a disk without locks."""
+    log.warning(
+        "the disk has no locks (%s): files say who writes there. After a kill, other machines wait "
+        "for up to %d s",
+        why,
+        LEASE_SECONDS,
+    )
+
+
 def _lease(path: Path) -> Any:
+    from filelock import SoftFileLease
+
     # Any thread may store a reply, not only the thread that opened the lock.
     return SoftFileLease(
         path, lease_duration=LEASE_SECONDS, heartbeat_interval=HEARTBEAT_SECONDS, thread_local=False
