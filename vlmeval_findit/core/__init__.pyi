@@ -171,6 +171,11 @@ from .plugin_rows import (
     PluginTable as PluginTable,
 )
 
+from .web_address import (
+    split_address as split_address,
+    untrusted as untrusted,
+)
+
 from .unpacking import (
     UnpackedSizeError as UnpackedSizeError,
     most_unpacked as most_unpacked,

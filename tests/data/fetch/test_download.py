@@ -199,7 +199,7 @@ def test_addresses_of_the_configuration(tmp_path, monkeypatch) -> None:
     monkeypatch.setenv("FINDIT_CONFIG", str(config))
     for text, why in (
         ("coco_train: http://a/", "did you mean coco_train2014"),
-        ("findit: ftp://a/", "is not an http"),
+        ("findit: ftp://a/", "should begin with http://"),
         ("findit: 5", "sources, findit: 5 should be text"),
     ):
         config.write_text(f"sources:\n  {text}\n")

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 
-from ...core import suggestion
+from ...core import split_address, suggestion
 from ...storage import config_file, read_config
 
 # The commit of the release's repository whose subsets are fetched
@@ -34,7 +33,7 @@ def base_addresses() -> Mapping[str, str | None]:
     """Return the base addresses, with those that the configuration replaces.
 
     Raises:
-        SourceError: the configuration names an unknown base, or no http(s) address.
+        SourceError: the configuration names an unknown base, or an address that cannot exist.
         FolderError: the configuration cannot be read.
     """
     config = config_file()
@@ -45,6 +44,8 @@ def base_addresses() -> Mapping[str, str | None]:
         if key not in BASE_ADDRESSES:
             why = f"unknown source{suggestion(key, BASE_ADDRESSES)}"
             raise SourceError(f"{config}, sources.{key}: {why}")
-        if not re.match("https?://[^/]", value):
-            raise SourceError(f"{config}, sources.{key}: {value!r} is not an http(s) address")
+        try:
+            split_address(value)
+        except ValueError as error:
+            raise SourceError(f"{config}, sources.{key}: {value!r} {error}") from None
     return {**BASE_ADDRESSES, **{key: f"{value.rstrip('/')}/" for key, value in replaced.items()}}

@@ -20,7 +20,7 @@ from urllib3.exceptions import InvalidHeader, NewConnectionError, ProxyError
 from urllib3.util import Retry
 
 from ... import __version__
-from ...core import atomic_write, is_disk_full, read_json
+from ...core import atomic_write, is_disk_full, read_json, untrusted
 
 # Bytes that are read at once; where a connection breaks, at most so many are lost
 DOWNLOAD_CHUNK = 1 << 14
@@ -179,7 +179,7 @@ class Client:
                 _check(response)
                 yield response
         except requests.exceptions.SSLError as error:
-            raise DownloadError(f"{url}: no trusted certificate ({_inner(error)})") from None
+            raise DownloadError(f"{url}: {_why_unsafe(error)}") from None
         except requests.exceptions.TooManyRedirects as error:
             raise DownloadError(f"{url}: {error}") from None
         except requests.exceptions.Timeout:
@@ -224,13 +224,34 @@ def _check(response: requests.Response) -> None:
         raise DownloadError(f"{url}: status {status} {response.reason}")
 
 
+def _why_unsafe(error: BaseException) -> str:
+    """Return why https failed, and what to do."""
+    import ssl
+
+    reason = _innermost(error)
+    if isinstance(reason, ssl.SSLCertVerificationError):
+        return untrusted(reason, "sources in configs/datasets.yaml", "REQUESTS_CA_BUNDLE")
+    words = getattr(reason, "reason", "") or str(reason)
+    return f"https fails ({words}): should its address begin with http://?"
+
+
 def _inner(error: BaseException) -> str:
-    """Return the innermost reason: requests wraps urllib3's errors, which wrap the system's."""
-    reason = error
-    while reason.args and isinstance(reason.args[-1], BaseException):
-        reason = reason.args[-1]
-    text = str(getattr(reason, "reason", reason)) or type(reason).__name__
+    """Return the words of the innermost reason, cut."""
+    reason = _innermost(error)
+    text = str(reason) or type(reason).__name__
     return text if len(text) <= 160 else f"{text[:160]}…"
+
+
+def _innermost(error: BaseException) -> BaseException:
+    """Return the reason of an error: requests wraps urllib3's, which wrap the system's."""
+    reason = error
+    while True:
+        inner = getattr(reason, "reason", None)
+        if not isinstance(inner, BaseException):
+            inner = reason.args[-1] if reason.args else None
+        if not isinstance(inner, BaseException):
+            return reason
+        reason = inner
 
 
 def address_below(base: str, path: str) -> str:

@@ -5,14 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from ipaddress import IPv4Address
 from types import MappingProxyType
-from urllib.parse import SplitResult, parse_qsl, urlsplit, urlunsplit
+from urllib.parse import SplitResult, parse_qsl, urlunsplit
 
-from ...core import is_secret_header, remember_secrets
+from ...core import is_secret_header, remember_secrets, split_address
 
 _OPENAI = "api.openai.com"
-_LONGEST_PART = 63  # of the name of a host
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -98,42 +96,16 @@ class Endpoint:
 def _parts(url: str) -> SplitResult:
     """Split a valid URL; errors show no credentials."""
     shown = re.sub(r"\?.*", "?…", re.sub(r"[^/]*@", "***@", url), flags=re.DOTALL)
-    if not url.startswith(("http://", "https://")):
-        raise ValueError(f"the base URL {shown!r} should begin with http:// or https://")
-    if not url.isprintable() or " " in url:
-        raise ValueError(f"the base URL {shown!r} contains a space or a control character")
     try:
-        parts = urlsplit(url)
-        host = parts.hostname
-        _ = parts.port  # raises for a port that is no number
-    except ValueError:
-        raise ValueError(f"the base URL {shown!r} cannot be read") from None
-    if not host:
-        raise ValueError(f"the base URL {shown!r} has no host")
-    if not _is_possible(host):
-        raise ValueError(
-            f"the base URL {shown!r} has a host that cannot exist: an address has four numbers "
-            f"up to 255 (127.0.0.1), each part of a name 1 to {_LONGEST_PART} characters"
-        )
+        parts = split_address(url)
+    except ValueError as error:
+        raise ValueError(f"the base URL {shown!r} {error}") from None
     if parts.username is not None:
         raise ValueError(
             f"the base URL {shown!r} contains credentials, which would be recorded: pass them "
             "as --key, or as --header 'Authorization: Basic …'"
         )
     return parts
-
-
-def _is_possible(host: str) -> bool:
-    """Return whether a host can be looked up; the client sends nothing to others, and tells it
-    with every call."""
-    if host.replace(".", "").isdecimal():
-        try:
-            IPv4Address(host)
-        except ValueError:
-            return False
-        return True
-    parts = host.removesuffix(".").split(".")
-    return ":" in host or all(0 < len(part) <= _LONGEST_PART for part in parts)
 
 
 def _is_plain(text: str) -> bool:

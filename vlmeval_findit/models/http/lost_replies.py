@@ -10,7 +10,7 @@ import re
 
 import aiohttp
 
-from ...core import too_many_files
+from ...core import too_many_files, untrusted
 from .call_errors import CallError
 from .sent_whole import Sending, may_be_billed, was_sent_whole
 from .service_errors import PASSWORD_WANTED, PROXY_ADVICE
@@ -19,12 +19,6 @@ from .stated_costs import RESPONSE_HEADERS
 
 # What the client says of a malformed reply, up to where it quotes it
 _UNTIL_QUOTED = re.compile(r"[^:\n]*?(?=:|\n| b?['\"]|$)")
-
-# What helps against a certificate, by OpenSSL's code of what is wrong with it
-_CLOCK = "its owner must renew it, unless the clock of this machine is wrong"
-_NAMES = "type an address (--base-url) with a name that the certificate has"
-_CERTIFICATE_ADVICE = {9: _CLOCK, 10: _CLOCK, 62: _NAMES, 64: _NAMES}
-_AUTHORITY_ADVICE = "if the authority is yours, name its file in SSL_CERT_FILE"
 
 _NOT_REACHED = ": is the server running, and is its address (--base-url) right?"
 
@@ -118,8 +112,6 @@ def _kind(error: Exception) -> str:
 
 def _untrusted(error: aiohttp.ClientConnectorCertificateError) -> CallError:
     """Return the error of a certificate that will be refused every time."""
-    reason = error.certificate_error
-    told = getattr(reason, "verify_message", "") or str(reason)
-    code = getattr(reason, "verify_code", 0)
-    hint = _CERTIFICATE_ADVICE.get(code, _AUTHORITY_ADVICE)
-    return CallError(f"no trusted certificate ({told}): {hint}", hopeless=True)
+    return CallError(
+        untrusted(error.certificate_error, "--base-url", "SSL_CERT_FILE"), hopeless=True
+    )
