@@ -5,7 +5,9 @@ from __future__ import annotations
 import signal
 import socket
 import tempfile
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -69,6 +71,61 @@ def test_a_start_that_fails_says_what_to_type(
     assert raised.value.__cause__ is fault
     assert signal.getsignal(signal.SIGTERM) is handler
     assert not list(tmp_path.iterdir()), "its folder is gone"
+
+
+@pytest.fixture
+def server() -> Iterator[Callable[[bytes | None], int]]:
+    """Return what starts a server that says something and closes, or nothing; its port."""
+    with ExitStack() as undo:
+
+        def start(says: bytes | None) -> int:
+            listens = undo.enter_context(socket.create_server(("127.0.0.1", 0)))
+
+            def answer() -> None:
+                client, _ = listens.accept()
+                undo.callback(client.close)
+                client.recv(100)
+                if says is not None:
+                    client.sendall(says)
+                    client.shutdown(socket.SHUT_WR)
+
+            threading.Thread(target=answer, daemon=True).start()
+            return int(listens.getsockname()[1])
+
+        yield start
+
+
+OTHERS = [b"", b"HTTP/1.1 400 Bad Request\r\n\r\n", b"SSH-2.0-OpenSSH_9\r\n", bytes(4), None]
+
+
+@pytest.mark.parametrize("form", ["127.0.0.1:{}", "ray://127.0.0.1:{}"])
+@pytest.mark.parametrize("says", OTHERS)
+def test_a_server_that_is_no_ray_is_known_at_once(
+    says: bytes | None,
+    form: str,
+    server: Callable[[bytes | None], int],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Ray itself waits for over four minutes."""
+    monkeypatch.setattr(ray_cluster, "_CONNECT", 0.5 if says is None else 30.0)
+    monkeypatch.setenv("RAY_ADDRESS", form.format(server(says)))
+    never = AssertionError("Ray is not asked")
+    with (
+        pytest.raises(ValueError, match=r"no Ray cluster is reached .*unset RAY") as raised,
+        ray_cluster.cluster(fake_ray(never)),
+    ):
+        pytest.fail("it did not start")
+    assert isinstance(raised.value.__cause__, OSError)
+
+
+def test_a_server_of_grpc_is_left_to_ray(
+    server: Callable[[bytes | None], int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = bytes(3) + b"\x04" + bytes(5)
+    monkeypatch.setenv("RAY_ADDRESS", f"127.0.0.1:{server(settings)}")
+    asked = RuntimeError("Ray is asked")
+    with pytest.raises(ValueError, match="Ray is asked"), ray_cluster.cluster(fake_ray(asked)):
+        pytest.fail("it did not start")
 
 
 @pytest.mark.parametrize("form", ["127.0.0.1:{}", "localhost:{}", "ray://127.0.0.1:{}", "[::1]:{}"])

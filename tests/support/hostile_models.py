@@ -236,20 +236,32 @@ TEMPLATES: dict[str, Change] = {
 
 _PARTS = "messages[-1]['content']"
 
+_WORDS = ("dog", "person", "left", "JSON", "bbox", "17", "%", "think", "\\", "@", "http", "猫", "и")
+_WORDS += ("🐈", "“", "NONE", "<|im_end|>", "\t", "point", "null", "behind")
+
 # Templates that do harm in some conversations only
-PARTIAL: dict[str, Change] = {
-    f"only with {images} images": _only(f"{_PARTS}|length == {images + 1}")
-    for images in (0, 2, 5, 9)
-} | {
-    "only with several images": _only(f"{_PARTS}|length > 2"),
-    "only without a system message": _only("messages|length == 1"),
-    "only with a system message": _only("messages[0]['role'] == 'system'"),
-    "only with a long question": _only(f"{_PARTS}[-1]['text']|length > 500"),
-    "only with a very long question": _only(f"{_PARTS}[-1]['text']|length > 20000"),
-    "only with lines": _only(f"'\\n' in {_PARTS}[-1]['text']"),
-    "only with braces": _only(f"'{{' in {_PARTS}[-1]['text']"),
-    "only with other letters": _only(f"'ä' in {_PARTS}[-1]['text']"),
-}
+PARTIAL: dict[str, Change] = (
+    {
+        f"only with {images} images": _only(f"{_PARTS}|length == {images + 1}")
+        for images in (0, 2, 5, 9)
+    }
+    | {
+        "only with several images": _only(f"{_PARTS}|length > 2"),
+        "only without a system message": _only("messages|length == 1"),
+        "only with a system message": _only("messages[0]['role'] == 'system'"),
+        "only with a long question": _only(f"{_PARTS}[-1]['text']|length > 500"),
+        "only with a very long question": _only(f"{_PARTS}[-1]['text']|length > 20000"),
+        "only with lines": _only(f"'\\n' in {_PARTS}[-1]['text']"),
+        "only with braces": _only(f"'{{' in {_PARTS}[-1]['text']"),
+        "only with other letters": _only(f"'ä' in {_PARTS}[-1]['text']"),
+    }
+    | {f"only with {word!r}": _only(f"{word!r} in {_PARTS}[-1]['text']") for word in _WORDS}
+    | {
+        "only without a text": _only(f"not {_PARTS}[-1]['text']"),
+        "only with capitals": _only(f"{_PARTS}[-1]['text']|upper == {_PARTS}[-1]['text']"),
+        "only in this century": _only("strftime_now('%Y')|int > 1999"),
+    }
+)
 
 FILES: dict[str, Change] = {
     "config: an array": _data("config.json", b"[1, 2]"),

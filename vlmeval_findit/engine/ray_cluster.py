@@ -39,6 +39,11 @@ _HOST_AND_PORT = re.compile(r"(ray://)?\[?(?P<host>[^/\[\]]+)\]?:(?P<port>[0-9]{
 _MOST_PORT = 65535
 _CONNECT = 10.0  # seconds
 
+# What a client of HTTP/2 says first, and the head of a server's answer: Ray's servers speak gRPC.
+_HELLO = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes(3) + b"\x04" + bytes(5)
+_FRAME_HEAD = 9
+_SETTINGS = 4
+
 # At 0 Ray listens on 127.0.0.1 only.
 LOOPBACK = "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"
 
@@ -84,14 +89,26 @@ def cluster(ray: Any) -> Iterator[None]:
 
 
 def _refuse_unreachable(address: str) -> None:
-    """Raise ValueError if nothing listens at a cluster's address: Ray waits for minutes."""
+    """Raise ValueError if nothing, or no Ray, listens at a cluster's address: Ray waits for
+    minutes."""
     named = _HOST_AND_PORT.fullmatch(address)
     if named is None or int(named["port"]) > _MOST_PORT:
         return  # Ray says what is wrong, or looks for the cluster itself
     try:
-        socket.create_connection((named["host"], int(named["port"])), _CONNECT).close()
+        with socket.create_connection((named["host"], int(named["port"])), _CONNECT) as server:
+            if os.environ.get("RAY_USE_TLS", "0") == "0":
+                _refuse_other_servers(server)
     except OSError as error:
         raise ValueError(_no_cluster(address, error)) from error
+
+
+def _refuse_other_servers(server: socket.socket) -> None:
+    """Raise OSError unless a server begins as those of gRPC do."""
+    server.sendall(_HELLO)
+    with server.makefile("rb") as replies:
+        head = replies.read(_FRAME_HEAD)
+    if len(head) < _FRAME_HEAD or head[3] != _SETTINGS:
+        raise ConnectionError("the server there is none of Ray's")
 
 
 def _no_cluster(address: str, error: Exception) -> str:

@@ -2,7 +2,9 @@
 
 A template is a program, and comes with the files of a model. Nothing can stop one in this process,
 so conversations of all kinds that we ask are written in another, whose time and memory the system
-limits: with no image and with several, short and long, with and without a system message.
+limits: with no image and with several, short and long, with and without a system message, about
+things of all kinds.  One that does harm for a single word that is not among them, at an hour, or by
+chance, passes.
 """
 
 from __future__ import annotations
@@ -24,6 +26,7 @@ _MOST_TEXT = 1 << 20  # of a conversation of a few words
 # Written in the environment that transformers gives to templates. Its tag for training is left out.
 _TRIAL = """
 import re, resource, sys
+from datetime import datetime
 from json import dumps, load
 asked = load(sys.stdin)
 for limit, most in ((resource.RLIMIT_CPU, asked["seconds"]), (resource.RLIMIT_AS, asked["memory"])):
@@ -33,7 +36,7 @@ environment = ImmutableSandboxedEnvironment(
     trim_blocks=True, lstrip_blocks=True, extensions=["jinja2.ext.loopcontrols"]
 )
 environment.filters["tojson"] = lambda value, *_, **__: dumps(value)
-environment.globals["strftime_now"] = lambda form: form
+environment.globals["strftime_now"] = lambda form: datetime.now().strftime(form)
 text = re.sub(r"{%-?\\s*(?:end)?generation\\s*-?%}", "", asked["template"])
 longest = 0
 for turns in asked["conversations"]:
@@ -54,6 +57,20 @@ _LONG = (  # as long as a prompt with examples, a list of classes, or a label of
     f'{_QUESTION}\nAnswer in JSON: [{{"bbox_2d": [x1, y1, x2, y2], "label": "cat"}}]\n' * 8,
     f"{_QUESTION} Choose one of 1. dog, 2. bird, 3. äöü 猫\n" * 800,
 )
+# Words, signs and marks that questions have: a template may wait for one
+_ABOUT = (
+    "a person, bicycle, car, dog, horse, bottle, chair, person or TV monitor",
+    "the man on the left in a red shirt, behind the table's edge",
+    "object 17 of 250; x1 = 0.5, y1 = 1e-3; 100 % of the image",
+    'JSON: {"bbox": [[0, 0, 999, 999]], "label": null}; XML: <box><x>1</x></box>',
+    "C:\\path\\file_1.png, https://example.org/?q=a&b=c#d, name@example.org, $5, `code` ~ ^ | * +",
+    "<think>where?</think> </answer> <|im_start|>assistant <|im_end|> [INST] <s> \\boxed{1}",
+    "猫、犬 и кошка, القطة, बिल्ली, 고양이, ñandú, œuvre, \u200b\u202e, 🐈, “quoted” – ‘so’ …",
+    "WHERE ARE ALL CATS? ANSWER: NONE!",
+    "Segment, count, point, describe, detect; yes or no; the centre, width and height, corners",
+    "\t\r\n\n    indented\n\n",
+    "",
+)
 _SYSTEM = {"role": "system", "content": [{"type": "text", "text": "Answer in JSON."}]}
 
 
@@ -67,6 +84,7 @@ def _conversations() -> list[list[dict[str, Any]]]:
     turns = [_asking(_QUESTION, images) for images in range(_MOST_IMAGES + 1)]
     turns += [_asking(text, 1) for text in _LONG]
     turns += [_asking(text, 2) for text in _LONG]
+    turns += [_asking(text, 1) for text in _ABOUT]
     return [*([turn] for turn in turns), *([_SYSTEM, turn] for turn in turns)]
 
 
