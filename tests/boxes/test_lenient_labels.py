@@ -241,6 +241,15 @@ def test_labels_below_a_key_of_another_thing_have_no_boxes(key: str, form: Reply
         assert parse_leniently(reply, form, read(reply, form), GRID1000, asked) is None
 
 
+@pytest.mark.parametrize("key", ["counts", "scores", "image_size", "padding"])
+def test_nor_have_they_where_no_label_is_known(key: str) -> None:
+    reply = BELOW.format(key)
+    strict = read(reply, JSON_LABELS)
+    assert parse_leniently(reply, JSON_LABELS, strict, GRID1000) is None
+    known = reply.replace(key, "detections")
+    assert parse_leniently(known, JSON_LABELS, strict, GRID1000) is not None
+
+
 @pytest.mark.parametrize("form", [JSON, JSON_LABELS])
 @pytest.mark.parametrize("key", ["boxes", "results", "detected_objects", "bboxes_by_class", "1"])
 def test_labels_below_a_key_of_boxes_or_objects_have_boxes(key: str, form: ReplyFormat) -> None:
