@@ -398,6 +398,7 @@ def test_rows_may_have_a_number_that_no_column_names() -> None:
     table = "  label  xmin  ymin  xmax  ymax\n0   dog   100   200   300   400"
     check(table, JSON, [A], [S.PROSE])
     check(table.replace("0   dog", "1 2  dog"), JSON, [], [])
+    check(table.replace("0   dog", "the dog"), JSON, [], [])
 
 
 @pytest.mark.parametrize("sign", ["🐶", "→", "✅ ", "— "])
