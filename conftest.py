@@ -56,7 +56,7 @@ LOST_SLOW = pytest.StashKey[frozenset[Path]]()
 """The files with slow tests that ``-m slow`` would leave out: none."""
 
 _ALL_SLOW = re.compile(r"^pytestmark = .*\b(mark\.slow|IN_BROWSER)\b", re.MULTILINE)
-_SOME_SLOW = re.compile(r"\b(mark\.slow|every_pair|IN_BROWSER)\b")
+_SOME_SLOW = re.compile(r"\b(mark\.slow|every_pair|few_fast|IN_BROWSER)\b")
 _IMPORTS_MUCH = re.compile(
     r"\brequire_host\b|\bmark\.(host|early)\b|importorskip\(\"(torch|transformers)\b"
 )

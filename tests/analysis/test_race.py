@@ -187,6 +187,7 @@ def test_a_race_finds_the_winner_with_half_the_calls(
     assert rows[first[0].variant.name] == 8
 
 
+@pytest.mark.slow
 def test_a_race_after_a_full_search_asks_nothing(
     raced: tuple[list[CellResult], int], tmp_path: Path
 ) -> None:

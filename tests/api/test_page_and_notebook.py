@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 import refl4_stand_in
 from custom_data import data_folder
+from few_fast import few_fast
 from jsonl_data import LINES, import_lines
 from paths import ROOT
 from scored_runs import World, failing, saying, scored_outputs, small_world, speaking
@@ -179,7 +180,7 @@ KINDS: Mapping[str, tuple[Callable[[World], None], str, int, str]] = {
 
 
 @pytest.mark.filterwarnings("ignore:[0-9]+ rows without image")
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", few_fast(KINDS, 4))
 def test_the_notebook_runs_on_every_kind(
     kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

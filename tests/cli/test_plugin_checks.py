@@ -46,6 +46,7 @@ def test_builtin_benchmarks_pass(words: str, says: str, capsys: pytest.CaptureFi
     assert [kind for kind in KINDS if f"{kind} replies: 8 drawn" not in reported] == []
 
 
+@pytest.mark.slow
 def test_ref_l4_passes_and_leaves_its_files(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from few_fast import few_fast
 from simulated_deployments import HABITS, PROFILES, Fault, Habit, convention, objects, run
 
 from vlmeval_findit.boxes import Space, reply_extent
@@ -157,7 +158,9 @@ def test_exchanged_corners_are_named(order: str, space: str, declared: str) -> N
 
 @pytest.mark.parametrize(
     ("space", "order"),
-    in_turn([name for name in SPACES if name.startswith("x_")], ("xyxy", "yxyx", "xywh")),
+    few_fast(
+        in_turn([name for name in SPACES if name.startswith("x_")], ("xyxy", "yxyx", "xywh")), 4
+    ),
 )
 def test_another_unit_on_each_side_is_named(space: str, order: str) -> None:
     found = diagnose(
@@ -169,7 +172,7 @@ def test_another_unit_on_each_side_is_named(space: str, order: str) -> None:
 
 @pytest.mark.parametrize(
     ("name", "declared"),
-    in_turn([name for name in SPACES if name.startswith("square")][::3], DECLARED[:2]),
+    few_fast(in_turn([name for name in SPACES if name.startswith("square")][::3], DECLARED[:2]), 4),
 )
 def test_inputs_of_encoders_are_named(name: str, declared: str) -> None:
     """Or one that cannot be told from it: 490 from 512 by weak models."""
@@ -181,7 +184,7 @@ def test_inputs_of_encoders_are_named(name: str, declared: str) -> None:
 
 @pytest.mark.parametrize(
     ("habit", "declared", "profile"),
-    in_turn(HABITS, DECLARED, ("phrases", "detection, 1024", "phrases")),
+    few_fast(in_turn(HABITS, DECLARED, ("phrases", "detection, 1024", "phrases")), 6),
 )
 def test_a_right_run_does_not_alarm_whatever_its_model_does(
     habit: str, declared: str, profile: str

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from chat_server import Answer, Asked, ChatServer, Serve, completion, error
+from few_fast import few_fast
 from probe_deployments import answering, seen, sent
 from simulated_deployments import convention
 
@@ -44,16 +45,16 @@ def probe(server: ChatServer, *flags: str) -> int:
 
 @pytest.mark.parametrize(
     ("declared", "answers", "status", "output"),
-    [
+    few_fast([
         ("grid1000", "grid1000/xyxy", 0, "confirmed"),
-        (SMART, "smart_200704_1605632/xyxy", 0, "confirmed"),
         ("grid1000", "grid1000/yxyx", 1, "thousandths of width and height, yxyx (20 of 20 agree)"),
-        ("pixels", "limit1280/xyxy", 1, "pixels after shrinking to 1280"),
         (None, "unit/xyxy", 0, "the answers are fractions of width and height"),
+        ("pixels", "limit1280/xyxy", 1, "pixels after shrinking to 1280"),
+        (SMART, "smart_200704_1605632/xyxy", 0, "confirmed"),
         (None, "crop1000/xyxy", 1, "correct the deployment"),
         (None, "pixels/yxyx", 1, "numbers come as yxyx, and xyxy was asked for find the format"),
-    ],
-)
+    ], 3),
+)  # fmt: skip
 def test_what_is_declared_and_what_is_answered(
     serve: Serve, capsys: Out, declared: str | None, answers: str, status: int, output: str
 ) -> None:
@@ -73,6 +74,7 @@ def ratios(out: str, size: str) -> list[float]:
     return [float(ratio) for ratio in row[2:]]
 
 
+@pytest.mark.slow
 def test_the_table_of_sizes_and_a_client_that_shrinks(serve: Serve, capsys: Out) -> None:
     assert probe(serve(answering(convention("percent/xyxy"))), "--space=grid1000") == 1
     across, down, *declared, _, _, _ = ratios(capsys.readouterr().out, "224x224")
@@ -99,6 +101,7 @@ def test_prose_is_no_finding(serve: Serve, capsys: Out) -> None:
     assert "nothing was declared; 0 boxes are too few (at least 20, in 5 answers)" in out
 
 
+@pytest.mark.slow
 def test_failed_calls_are_asked_again_and_nothing_else_is(serve: Serve, capsys: Out) -> None:
     right = answering(convention("grid1000/xyxy"))
     broken = True

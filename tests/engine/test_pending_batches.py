@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from batch_server import BatchServer
+from few_fast import few_fast
 
 from vlmeval_findit.cli import main
 from vlmeval_findit.engine import BatchLedger, JournalView
@@ -74,7 +75,7 @@ JOURNALS = {"in the folder": (), "elsewhere": ("--journal", "shared.jsonl")}
 Command = Callable[..., list[str]]
 
 
-@pytest.mark.parametrize("journal", JOURNALS)
+@pytest.mark.parametrize("journal", few_fast(JOURNALS, 1))
 @pytest.mark.parametrize("submits", [sweep, search])
 @pytest.mark.parametrize("then", [run, pytest.param(by_the_runner, marks=pytest.mark.host)])
 def test_a_run_pays_no_batch_again(

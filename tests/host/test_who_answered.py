@@ -13,6 +13,7 @@ from typing import Any
 import pandas
 import pytest
 from chat_server import ChatServer, completion
+from every_pair import every_pair
 from host_task import run_task
 from PIL import Image
 
@@ -129,8 +130,7 @@ def in_another_format(folder: Path) -> None:
 STATES = (finished, killed, killed_again, killed_here, in_another_format)
 
 
-@pytest.mark.parametrize("state", STATES)
-@pytest.mark.parametrize("other", OTHERS)
+@every_pair("other, state", OTHERS, STATES)
 def test_another_model_is_refused_before_a_call(
     other: str,
     state: Callable[[Path], None],

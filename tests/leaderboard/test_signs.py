@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from boards import NOW
+from few_fast import few_fast
 from openpyxl import load_workbook
 from scored_runs import CallResult, World, query, small_world, speaking
 
@@ -83,15 +84,15 @@ def with_voters(board: Board) -> Board:
 
 MADE = {
     "chosen": lambda world: board_of(world, 40, ("Pascal", "SVG")),
-    "named": lambda world: board_of(world, 40, ("Pascal", "SVG"), "Many=xyxy_json"),
     "one table": lambda world: board_of(world, 40, ("Pascal",), "xyxy_json"),
+    "named": lambda world: board_of(world, 40, ("Pascal", "SVG"), "Many=xyxy_json"),
     "few images": lambda world: board_of(world, 3, ("Pascal",), "xyxy_json"),
     "not known": lambda world: board_of(world, 6, ("Pascal",)),
     "voters": lambda world: with_voters(board_of(world, 40, ("Pascal",))),
 }
 
 
-@pytest.fixture(scope="module", params=MADE)
+@pytest.fixture(scope="module", params=few_fast(MADE, 2))
 def board(request, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Board]:
     with pytest.MonkeyPatch.context() as patch:
         yield MADE[request.param](small_world(tmp_path_factory.mktemp("signs"), patch))

@@ -76,6 +76,7 @@ def made(boards: Iterable[Path]) -> set[str]:
     return names
 
 
+@pytest.mark.slow
 def test_ref_l4s_commands_make_what_the_page_names(here: Path) -> None:
     refl4_stand_in.prepared(here / "lmu", here / "parquet")
     typed("Ref-L4")

@@ -85,7 +85,7 @@ def test_what_is_stated_is_always_looked_at(name: str, more: list[str]) -> None:
         ("a fifth refuse", "have words and no number, as \"I'm sorry"),
         ("decimal commas", 'for example "[0,018; 0,030'),
         ("in words", 'not JSON 420; for example "x from 18 to 507'),
-        ("four corners", "are in the format all_text"),
+        ("four corners", 'not an object 420; for example "[18, 30, 507, 30'),
         ("a third ends early", "end before their box does"),
     ],
 )

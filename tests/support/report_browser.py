@@ -116,9 +116,11 @@ def choose(browser: Any, **values: str) -> list[str]:
 
 
 def press(browser: Any, *keys: str) -> None:
-    """Press keys where the focus is."""
+    """Press keys where the focus is, as a keyboard does: whatever has it may just go away."""
+    from selenium.webdriver import ActionChains
+
     for key in keys:
-        browser.switch_to.active_element.send_keys(key)
+        ActionChains(browser).send_keys(key).perform()
 
 
 def drawn(browser: Any, section: str) -> Any:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
+from few_fast import few_fast
 from grids import grid
 from late import Late
 from small_recipes import NANO, small_recipe
@@ -156,7 +157,7 @@ SAMPLES = {
 }
 
 
-@pytest.mark.parametrize("kind", SAMPLES)
+@pytest.mark.parametrize("kind", few_fast(SAMPLES, 1))
 def test_turns_sharing_images_are_taught_independently(
     kind: str, untrained: NanoLearner, even: Shares, roomy: RowLimit, tmp_path: Path
 ) -> None:

@@ -41,6 +41,7 @@ def test_pairs_differ_in_what_a_stage_asks_for() -> None:
     assert actual["shape"] > actual["size"]
 
 
+@pytest.mark.slow
 def test_a_varied_caption_keeps_what_tells_images_apart() -> None:
     for seed in range(300):
         sample = samples.varied_sample(Rng(seed), seed)

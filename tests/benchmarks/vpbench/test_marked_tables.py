@@ -28,6 +28,7 @@ def test_what_ships_is_what_training_makes(lmu: Path) -> None:
     assert (lmu / f"{MINI}.tsv").read_bytes() == shipped_table(MINI).read_bytes()
 
 
+@pytest.mark.slow
 def test_wordings_agree_with_rows_and_images_with_training(lmu: Path) -> None:
     source, count = MARKS[MINI]
     dataset = load_dataset(MINI)

@@ -61,6 +61,7 @@ def judge(name: str, engine: str, folder: Path) -> None:
     assert told.count("\n") < 3
 
 
+@pytest.mark.usefixtures("one_second")
 @pytest.mark.parametrize("name", FAST)
 def test_numpy_is_not_taken(name: str, tmp_path: Path) -> None:
     judge(name, NUMPY, tmp_path / "model")
