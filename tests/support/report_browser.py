@@ -116,11 +116,22 @@ def choose(browser: Any, **values: str) -> list[str]:
 
 
 def press(browser: Any, *keys: str) -> None:
-    """Press keys where the focus is, as a keyboard does: whatever has it may just go away."""
-    from selenium.webdriver import ActionChains
+    """Press keys where the focus is, as a keyboard does: what has it may just go away.
 
-    for key in keys:
-        ActionChains(browser).send_keys(key).perform()
+    Keys that are held begin a text, as ``Keys.SHIFT + "a"``.
+    """
+    from selenium.webdriver import ActionChains
+    from selenium.webdriver.common.keys import Keys
+
+    for text in keys:
+        held = [key for key in text if key in (Keys.CONTROL, Keys.ALT, Keys.SHIFT)]
+        chain = ActionChains(browser)
+        for key in held:
+            chain.key_down(key)
+        chain.send_keys(text[len(held) :])
+        for key in held:
+            chain.key_up(key)
+        chain.perform()
 
 
 def drawn(browser: Any, section: str) -> Any:
