@@ -37,7 +37,7 @@ def import_table(
     random = np.random.default_rng(0)
     for at in range(min(pictures, rows)):
         pixels = random.integers(0, 255, (*size[::-1], 3), dtype=np.uint8)
-        Image.fromarray(pixels).save(images / f"{at}{suffix}")
+        Image.fromarray(pixels).save(images / f"{at}{suffix}", compress_level=0)  # noise
     box = [5, 6, size[0] * 5 // 16, size[1] // 2]
     lines = [
         {"image": f"{at % pictures}{suffix}", "expression": f"thing {at}", "boxes": [box]}

@@ -130,9 +130,9 @@ def test_pictures_in_flight_follow_their_bytes(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     """Servers that are slow to answer are asked about no more than fits."""
-    calls, size = (128, HUGE) if measures else (8, LARGE)
+    calls, size = (96, HUGE) if measures else (8, LARGE)
     import_table(tmp_path, calls, monkeypatch, pictures=calls, size=size)
-    with stubs(delay=20.0 if measures else 0.1) as servers:
+    with stubs(delay=10.0 if measures else 0.1) as servers:
         report = measured(tmp_path, "1", *servers.urls, "128")
         most = servers.seen().most
     assert report["calls"] == calls
