@@ -19,7 +19,7 @@ from ..analysis import BestFormats, format_averages
 from ..benchmarks import parse
 from ..benchmarks.findit import PREFIX, FormatAxes
 from ..coords import check_run, replies_of_run
-from ..core import EXIT_INTERRUPTED, as_called
+from ..core import EXIT_INTERRUPTED, activation, as_called
 from ..engine import StoppedError, cancelled_by_signals
 from ..leaderboard import (
     OVERALL,
@@ -277,6 +277,9 @@ def _report(demo: Demonstration, runs: Sequence[Path]) -> int:
 
 
 def _go_on(*commands: str) -> None:
+    first = activation()
     say("\nGo on with (yours: --model NAME=CHECKPOINT, or NAME and --base-url ADDRESS)")
+    if first:
+        say(f"First, so that python is this one: {first}")
     for command in commands:
         say(as_called(f"  python run_findit.py {command}"))

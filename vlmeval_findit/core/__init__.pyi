@@ -4,6 +4,7 @@ from .command import (
     clone_folder as clone_folder,
     program as program,
     as_called as as_called,
+    activation as activation,
     shipped_folder as shipped_folder,
     package_sha256 as package_sha256,
     config_here_or_shipped as config_here_or_shipped,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+import shutil
 import sys
 from collections.abc import Sequence
 from functools import cache
@@ -37,6 +38,21 @@ def as_called(text: str) -> str:
     # What a slash precedes is a path, from the first time.
     # A line may have been folded between the two words.
     return re.sub(r"(python\s+)?(?<!/)run_findit[.]py", lambda _: program(), text)
+
+
+def activation() -> str:
+    """Return what to type first where ``python`` is another than the one that runs; "" if nothing.
+
+    Only a virtual environment can be activated.
+    """
+    script = Path(sys.prefix, "bin", "activate")
+    found = shutil.which("python")
+    is_first = found is not None and Path(found).parent.resolve() == script.parent.resolve()
+    if sys.prefix == sys.base_prefix or is_first or not script.is_file():
+        return ""
+    here = Path.cwd()
+    shown = script.relative_to(here) if script.is_relative_to(here) else script
+    return f". {shlex.quote(str(shown))}"
 
 
 def shipped_folder(name: str) -> Path:
