@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -223,13 +224,17 @@ def test_an_unknown_model_may_be_vlmevalkits(
     vlmevalkit._text.cache_clear()
     error = capsys.readouterr().err
     assert "unknown model 'InternVL2-8B'" in error
-    assert "for a model of VLMEvalKit's install VLMEvalKit: pip install " in error
+    assert re.search(r"[.?] For a model of VLMEvalKit's, install it: pip install ", error)
 
 
 def test_a_dataset_that_is_not_findits_needs_vlmevalkit(
     servers: ExitStack, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("vlmeval_findit.core.vlmevalkit.package_folder", lambda: None)
+    for place in ("core.vlmevalkit", "cli.run"):
+        monkeypatch.setattr(f"vlmeval_findit.{place}.package_folder", lambda: None)
+    why = "other datasets than FindIt's need VLMEvalKit's runner, and VLMEvalKit is "
     assert main(["run", "--data", "MMStar", "--model", "FindIt-Nano"]) == 2
-    why = "--data MMStar: other datasets than FindIt's need VLMEvalKit's runner, and VLMEvalKit is "
-    assert why in capsys.readouterr().err
+    assert f"--data MMStar: {why}" in capsys.readouterr().err
+    assert main(["run", "--data", "Scenes_mini_xyxy_json", "--model", "FindIt-Nano"]) == 2
+    error = capsys.readouterr().err
+    assert f"did you mean FindIt_Scenes_mini_xyxy_json? If not: {why}" in error

@@ -15,10 +15,12 @@ from typing import Any
 
 import click
 
+from ..benchmarks import meant_names
 from ..core import (
     EXIT_SOME_FAILED,
     RESULTS_VARIABLE,
     Runner,
+    alternatives,
     find_runner,
     flag_name,
     hide_bars,
@@ -214,7 +216,13 @@ def _why_runner(
 ) -> str | None:
     """Say what VLMEvalKit's runner is needed for; None: FindIt asks all models itself."""
     if run.others:
-        return f"--data {run.others[0]}: other datasets than FindIt's need VLMEvalKit's runner"
+        name = run.others[0]
+        why = "other datasets than FindIt's need VLMEvalKit's runner"
+        # Without VLMEvalKit nobody knows whose dataset it is
+        meant = meant_names(name) if package_folder() is None else []
+        if meant:
+            return f"--data {name}: did you mean {alternatives(meant)}? If not: {why}"
+        return f"--data {name}: {why}"
     for deployment in deployments:
         # Without VLMEvalKit nobody knows whose model it is: it is refused as an unknown one
         if isinstance(deployment, InVLMEvalKit) and package_folder() is not None:

@@ -84,7 +84,8 @@ def _refuse_unknown(name: str) -> None:
     if not may_have_model(name):
         meant = f": {same}" if ours else suggestion(name, all_models())
         if package_folder() is None:
-            meant += f"; for a model of VLMEvalKit's install VLMEvalKit: {install_command('run')}"
+            end = "" if meant.endswith("?") else "."
+            meant += f"{end} For a model of VLMEvalKit's, install it: {install_command('run')}"
         raise ValueError(f"unknown model {name!r}{meant}")
     if ours and find_model(name) is not None:  # else its space is refused, in the same words
         log.warning("%s is VLMEvalKit's class, with its settings; %s", name, same)
