@@ -62,7 +62,9 @@ def numbers(line: str) -> list[float]:
 def test_it_fits_a_screen_and_tells_its_story(demonstrated: Demonstrated) -> None:
     lines = demonstrated.out.splitlines()
     assert len(lines) <= 40
-    assert not [line for line in lines if len(line) > 80 and str(demonstrated.work) not in line]
+    paths = (str(demonstrated.work), "bin/activate")
+    wide = [line for line in lines if len(line) > 80]
+    assert not [line for line in wide if not any(path in line for path in paths)]
     first, second, third, last = re.split(r"\n\d\. ", demonstrated.out)[1:]
     naive = {line.split()[0]: numbers(line) for line in first.splitlines()[2:4]}
     assert naive[NANO][0] > 95

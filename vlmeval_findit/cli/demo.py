@@ -278,8 +278,8 @@ def _report(demo: Demonstration, runs: Sequence[Path]) -> int:
 
 def _go_on(*commands: str) -> None:
     first = activation()
-    say("\nGo on with (yours: --model NAME=CHECKPOINT, or NAME and --base-url ADDRESS)")
-    if first:
-        say(f"First, so that python is this one: {first}")
+    # On a line that is empty otherwise: all should fit on a screen
+    say(f"First type: {first}" if first else "")
+    say("Go on with (yours: --model NAME=CHECKPOINT, or NAME and --base-url ADDRESS)")
     for command in commands:
         say(as_called(f"  python run_findit.py {command}"))
