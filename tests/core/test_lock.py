@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from lease_files import quicken_leases, write_lease
 
 from vlmeval_findit.core import Lock, LockedError, is_held
 from vlmeval_findit.core import lock as locks
@@ -28,20 +29,9 @@ def test_one_holder_at_a_time_who_is_named(tmp_path: Path) -> None:
     assert not path.exists()
 
 
-def hold(path: Path, host: str, pid: int, seconds: float) -> None:
-    """The lock of another process, which agrees on how long a lease lasts and is never heard of."""
-    path.write_text(
-        f"filelock/2\npid={pid}\nhost={host}\nmode=lease\ntoken={'0' * 32}\nduration={seconds!r}\n"
-    )
-
-
 @pytest.fixture
 def quick_leases(monkeypatch: pytest.MonkeyPatch) -> float:
-    """Leases of half a second."""
-    monkeypatch.setattr(locks, "LEASE_SECONDS", 0.5)
-    monkeypatch.setattr(locks, "HEARTBEAT_SECONDS", 0.1)
-    monkeypatch.setattr(locks, "_POLL_SECONDS", 0.02)
-    return 0.5
+    return quicken_leases(monkeypatch)
 
 
 @pytest.fixture(params=[True, False])
@@ -61,7 +51,7 @@ def test_a_holder_on_another_machine_that_is_silent_is_dead(
     quick_leases: float, tmp_path: Path
 ) -> None:
     path = tmp_path / "lock"
-    hold(path, "elsewhere", 1, quick_leases)
+    write_lease(path, "elsewhere", 1, quick_leases)
     lock = Lock(path, WHY)
     assert lock.held()
     lock.release()
@@ -72,7 +62,7 @@ def test_a_holder_on_another_machine_that_is_heard_of_lives(
     quick_leases: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "lock"
-    hold(path, "elsewhere", 1, quick_leases)
+    write_lease(path, "elsewhere", 1, quick_leases)
     sleep = time.sleep
     # Touched before every check, and not by a thread that may be held up.
     monkeypatch.setattr("time.sleep", lambda pause: (sleep(pause), path.touch()))
@@ -83,7 +73,7 @@ def test_a_holder_on_another_machine_that_is_heard_of_lives(
 
 def test_a_lock_of_another_machine_holds_while_touched(tmp_path: Path) -> None:
     path = tmp_path / "lock"
-    hold(path, "elsewhere", 1, locks.LEASE_SECONDS)
+    write_lease(path, "elsewhere", 1, locks.LEASE_SECONDS)
     for ago, held in ((5, True), (3600, False)):
         heard = time.time() - ago
         os.utime(path, (heard, heard))
@@ -94,7 +84,7 @@ def test_a_process_on_this_machine_that_only_sleeps_lives(
     quick_leases: float, tmp_path: Path
 ) -> None:
     path = tmp_path / "lock"
-    hold(path, locks._this_machine(), os.getppid(), quick_leases)
+    write_lease(path, locks._this_machine(), os.getppid(), quick_leases)
     assert is_held(path)
     with pytest.raises(LockedError, match=f"held by process {os.getppid()} on "):
         Lock(path, WHY)
@@ -105,7 +95,7 @@ def test_a_dead_process_is_not_waited_for(tmp_path: Path) -> None:
     died = subprocess.Popen([sys.executable, "-c", ""])
     died.wait()
     path = tmp_path / "lock"
-    hold(path, locks._this_machine(), died.pid, locks.LEASE_SECONDS)
+    write_lease(path, locks._this_machine(), died.pid, locks.LEASE_SECONDS)
     assert not is_held(path)
     began = time.monotonic()
     Lock(path, WHY).release()
@@ -122,7 +112,7 @@ def test_only_one_process_takes_over_a_dead_lock(
     path = tmp_path / "lock"
     died = subprocess.Popen([sys.executable, "-c", ""])
     died.wait()
-    hold(path, locks._this_machine(), died.pid, locks.LEASE_SECONDS)
+    write_lease(path, locks._this_machine(), died.pid, locks.LEASE_SECONDS)
     others, tried = list[Lock](), list[str]()
     reads, is_dead = Path.read_bytes, locks._runs_here
 
@@ -160,7 +150,7 @@ def test_only_one_process_takes_over_a_dead_lock(
 
 def test_a_run_killed_during_a_takeover_holds_no_lock(tmp_path: Path) -> None:
     path = tmp_path / "lock"
-    hold(path, "elsewhere", 1, locks.LEASE_SECONDS)
+    write_lease(path, "elsewhere", 1, locks.LEASE_SECONDS)
     dead = path.read_bytes()
     claim = path.with_name(f"lock.{sha256(dead).hexdigest()[:16]}")
     lock = Lock.__new__(Lock)

@@ -17,6 +17,7 @@ from batch_server import BatchServer
 from chat_server import Answer, Asked, ChatServer, completion, error
 from engine_fakes import assert_answered_once
 from every_pair import every_pair
+from lease_files import quicken_leases, write_lease
 
 from vlmeval_findit.cli import main
 from vlmeval_findit.core import Lock, LockedError, is_held
@@ -125,19 +126,9 @@ def test_batches_are_paid_once(
     assert_answered_once(tmp_path / "calls.jsonl", CALLS)
 
 
-def hold(path: Path, seconds: float) -> None:
-    """Write the lock of a process on another machine."""
-    path.write_text(
-        f"filelock/2\npid=1\nhost=elsewhere\nmode=lease\ntoken={'0' * 32}\nduration={seconds!r}\n"
-    )
-
-
 @pytest.fixture
 def quick_leases(monkeypatch: pytest.MonkeyPatch) -> float:
-    monkeypatch.setattr(locks, "LEASE_SECONDS", 0.5)
-    monkeypatch.setattr(locks, "HEARTBEAT_SECONDS", 0.1)
-    monkeypatch.setattr(locks, "_POLL_SECONDS", 0.02)
-    return 0.5
+    return quicken_leases(monkeypatch)
 
 
 @pytest.mark.parametrize("clock", CLOCKS)
@@ -145,7 +136,7 @@ def test_living_locks_are_seen_and_silent_ones_are_not(
     clock: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "lock"
-    hold(path, locks.LEASE_SECONDS)
+    write_lease(path, "elsewhere", 1, locks.LEASE_SECONDS)
     silent = time.time() - 2 * locks.LEASE_SECONDS
     set_clock(CLOCKS[clock], monkeypatch)
     for _ in range(40):
@@ -160,7 +151,7 @@ def test_a_living_lock_is_not_taken_over(
     clock: str, quick_leases: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "lock"
-    hold(path, quick_leases)
+    write_lease(path, "elsewhere", 1, quick_leases)
     sleep = time.sleep
     monkeypatch.setattr("time.sleep", lambda pause: (sleep(pause), os.utime(path)))
     set_clock(CLOCKS[clock], monkeypatch)
@@ -174,7 +165,7 @@ def test_one_process_takes_a_dead_lock_over(
 ) -> None:
     """Another begins to take it over at the same moment: its claim is young."""
     path = tmp_path / "lock"
-    hold(path, quick_leases)
+    write_lease(path, "elsewhere", 1, quick_leases)
     # As on file systems that cannot exchange two names: filelock takes no lock over.
     monkeypatch.setattr(Lock, "_got", lambda *_: False)
     dead = Path.read_bytes(path)
