@@ -192,10 +192,11 @@ def test_zeros_of_servers_that_do_not_count_are_absent(
         (Usage(0.02, {"prompt": 1000, "completion": 20}, is_partial=True), PRICES, Charge(0.02)),
         (Usage(0.0), None, Charge(0.0)),
         (Usage(0.0, {"prompt": 1000, "completion": 20}), PRICES, Charge(0.011, GIVEN)),
-        (Usage(0.0), PRICES, Charge(7.0, GIVEN, is_guess=True)),
-        (Usage(None, {"prompt": 9}), PRICES, Charge(7.0, GIVEN, is_guess=True)),
+        (Usage(0.0), PRICES, Charge(7.0, GIVEN, is_guess=True, is_unseen=True)),
+        (Usage(None, {"prompt": 9}), PRICES, Charge(7.0, GIVEN, is_guess=True, is_unseen=True)),
         (Usage(None, {"prompt": 1000, "completion": 0}), PRICES, Charge(0.01, GIVEN)),
-        (Usage(None, {"completion": 20}), PRICES, Charge(7.0, GIVEN, is_guess=True)),
+        (Usage(None, {"completion": 20}), PRICES,
+         Charge(7.0, GIVEN, is_guess=True, is_unseen=True)),
         (Usage(None, {"prompt": 9, "completion": 9}), None, Charge(None)),
     ],
 )  # fmt: skip
@@ -209,8 +210,8 @@ def test_stated_then_tokens_then_the_most(
     ("usage", "prices", "charged"),
     [
         (Usage(0.02), None, Charge(0.02)),
-        (Usage(), PRICES, Charge(7.0, GIVEN, is_guess=True)),
-        (Usage(), None, Charge(0.05, is_guess=True)),
+        (Usage(), PRICES, Charge(7.0, GIVEN, is_guess=True, is_unseen=True)),
+        (Usage(), None, Charge(0.05, is_guess=True, is_unseen=True)),
     ],
 )
 def test_an_incomplete_reply_costs_at_most_the_dearest(
@@ -348,6 +349,92 @@ def test_spending_stays_within_limit_plus_calls_in_flight(
             ended += usd
     except SpendingError:
         assert not flying
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    st.lists(st.tuples(st.booleans(), st.integers(1, 5000), st.integers(1, MOST)), max_size=40),
+    st.integers(1, 8),
+    st.floats(0.001, 2.0),
+)
+def test_lost_replies_cost_at_least_what_was_seen(
+    calls: list[tuple[bool, int, int]], at_once: int, limit: float
+) -> None:
+    """Drawn books of a service that counts other tokens than we estimate, and loses replies."""
+    budget, model = Budget(limit), model_of(PRICES)
+    left = deque(calls)
+    flying = deque[tuple[bool, int, int]]()
+    lost = []  # dollars by the service's books
+    read = [0.0]
+    try:
+        while left or flying:
+            while left and len(flying) < at_once and budget.begin():
+                flying.append(left.popleft())
+            is_lost, prompt, out = flying.popleft()
+            usd = (prompt * 10 + out * 50) / 1e6
+            call = ChatCall(model, budget, WORDS, QUESTION, request=REQUEST)
+            at_most = call.at_most() or 0.0
+            if is_lost:
+                call.fail(FAILURES["no reply in time"])
+                lost.append(usd)
+            else:
+                call.pay(Usage(None, {"prompt": prompt, "completion": out}))
+                read.append(usd)
+            budget.end(call.cost, call.guessed, call.guesses)
+            seen = max(at_most, *read)
+            books = sum(read) + sum(min(each, seen) for each in lost)
+            assert budget.spent >= books * (1 - 1e-9)
+    except SpendingError:
+        assert not flying
+    assert budget.guessed >= sum(min(each, max(read)) for each in lost) * (1 - 1e-9)
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    st.lists(st.booleans(), min_size=1, max_size=40),
+    st.tuples(st.integers(1, 5000), st.integers(1, MOST)),
+    st.integers(1, 8),
+    st.floats(1.0, 12.0),
+)
+def test_a_limit_holds_once_a_reply_was_read(
+    lost: list[bool], tokens: tuple[int, int], at_once: int, times: float
+) -> None:
+    """All calls cost the same, more than we estimate or less."""
+    usd = (tokens[0] * 10 + tokens[1] * 50) / 1e6
+    limit = times * usd
+    budget, model = Budget(limit), model_of(PRICES)
+    left = deque(lost)
+    flying = deque[bool]()
+    begun = 0
+    is_read = False
+    try:
+        while left or flying:
+            while left and len(flying) < at_once and budget.begin():
+                flying.append(left.popleft())
+                begun += 1
+                assert not is_read or begun * usd <= limit * (1 + 1e-6)
+            call = ChatCall(model, budget, WORDS, QUESTION, request=REQUEST)
+            if flying.popleft():
+                call.fail(FAILURES["an answer that is lost"])
+            else:
+                call.pay(Usage(None, {"prompt": tokens[0], "completion": tokens[1]}))
+                is_read = True
+            budget.end(call.cost, call.guessed, call.guesses)
+    except SpendingError:
+        assert not flying
+
+
+def test_each_model_has_its_dearest_answer() -> None:
+    budget = Budget()
+    guess = Charge(0.1, is_guess=True, is_unseen=True)
+    assert budget.at_least_seen("A", guess) == guess
+    assert budget.at_least_seen("B", Charge(0.5)) == Charge(0.5)
+    assert (budget.spent, budget.at_least_seen("A", guess).cost) == (0.0, 0.1)
+    budget.at_least_seen("A", Charge(0.25))
+    assert (budget.spent, budget.guessed) == (pytest.approx(0.3), pytest.approx(0.3))
+    assert budget.at_least_seen("A", guess).cost == 0.25
+    budget.at_least_seen("A", Charge(0.35))
+    assert budget.spent == pytest.approx(0.3 + 3 * 0.1), "all three are raised"
 
 
 # --- servers --------------------------------------------------------------------------------------

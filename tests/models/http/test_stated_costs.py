@@ -39,6 +39,13 @@ PLACES: Mapping[str, Callable[[Any], Reply]] = {
     "usage.cost": lambda cost: {"usage": {"cost": cost}},
     "usage.total_cost": lambda cost: {"usage": {"total_cost": cost}},
     "usage.estimated_cost": lambda cost: {"usage": {"estimated_cost": cost}},
+    "otari": lambda cost: {"usage": {"cost_usd": cost}},
+    "LLM Gateway": lambda cost: {"usage": {"cost_usd_total": cost, "cost_usd_request": 0}},
+    "Vercel": lambda cost: {"usage": {"cost": 0, "market_cost": cost}},
+    "UiPath": lambda cost: {"associated_dollar_cost": cost},
+    "NanoGPT": lambda cost: {"x_nanogpt_pricing": {"cost": cost, "currency": "USD"}},
+    "NanoGPT, Anthropic": lambda cost: {"x_nanogpt_pricing": {"amount": cost}},
+    "Auriko": lambda cost: {"routing_metadata": {"cost": {"usd": cost}}},
     "cost": lambda cost: {"cost": cost},
     "total_cost": lambda cost: {"total_cost": cost},
     "estimated_cost": lambda cost: {"estimated_cost": cost},
@@ -67,7 +74,14 @@ SHAPES: Mapping[str, Callable[[float], Any]] = {
 }
 OBJECTS = ("a list of one", "an object", "parts", "parts of a total of 0")
 WHOLE_OR_TEXT = ("a header", "the user's key", "cost_details", "usage.cost_details")
-ONE_FIELD = {"usage.cost", "the user's key", "usage.cost_details"}  # one or two of the same
+ONE_FIELD = {
+    "usage.cost",
+    "Vercel",
+    "NanoGPT",
+    "NanoGPT, Anthropic",
+    "the user's key",
+    "usage.cost_details",
+}  # one or two of the same
 CASES = [
     (place, shape)
     for place, shape in product(PLACES, SHAPES)
@@ -151,6 +165,40 @@ def test_of_a_header_that_came_twice_the_larger_counts(value: str, dollars: floa
     assert usage_of({RESPONSE_HEADERS: {"x-litellm-response-cost": value}}).stated == dollars
     half_read = {RESPONSE_HEADERS: {"x-litellm-response-cost": f"{value}, ?"}}
     assert usage_of(half_read).unread == "header x-litellm-response-cost '?'"
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["x-litellm-response-cost", "X-OmniRoute-Response-Cost", "x-bifrost-cost-usd", "Helicone-Cost",
+     "x-nr-request-cost", "X-Request-Cost"],
+)  # fmt: skip
+@pytest.mark.parametrize("value", ["0.05", "0.05 USD", "$0.05"])
+def test_costs_in_headers_count(name: str, value: str) -> None:
+    headers = read_headers({name: value, "X-Request-Id": "7"})
+    assert usage_of({RESPONSE_HEADERS: headers}).stated == 0.05
+
+
+def test_cents_are_no_dollars() -> None:
+    assert usage_of({"usage": {"usd_cents": 5}}).stated == 0.05
+
+
+@pytest.mark.parametrize(
+    ("reply", "named"),
+    [
+        ({"usage": {"price_eur": 0.05}}, "usage.price_eur 0.05"),
+        ({"usage": {"cost_points": 12}}, "usage.cost_points 12"),
+        ({"usage": {"prompt_cost": "0.05"}}, "usage.prompt_cost '0.05'"),
+        ({"charged": 0.05}, "charged 0.05"),
+        ({"usage": {"total_spend": 0.05}}, "usage.total_spend 0.05"),
+        ({"usage": {"prompt_cost": 0.05, "cost": 0.05}}, ""),
+        ({"usage": {"prompt_cost": 0, "pricing_source": "defaults"}, "costume": "none"}, ""),
+    ],
+)
+def test_a_cost_under_an_unknown_name_is_named(reply: Reply, named: str) -> None:
+    usage = usage_of(with_tokens(reply, counted=True))
+    assert usage.unread == named
+    if named:
+        assert charge_for(usage, PRICES, 7.0).cost == 7.0
 
 
 def test_both_headers_of_one_name_are_read() -> None:

@@ -222,7 +222,8 @@ class ChatCall:
         """Add what an attempt cost, as :func:`.charge_for` charges it."""
         self._note_tiers(usage)
         at_most = self.at_most()
-        charged = charge_for(usage, self.model.prices, at_most, share, dearest)
+        charge = charge_for(usage, self.model.prices, at_most, share, dearest)
+        charged = self.budget.at_least_seen(self.model.name, charge)
         if usage.unread:
             self._warn_once("unread", _unread(usage, charged))
         elif is_implausible(usage.stated, at_most):

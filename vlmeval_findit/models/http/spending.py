@@ -1,9 +1,10 @@
 """What an attempt is charged, and the limit of what a run may spend, in US dollars.
 
 An attempt is charged if its request was sent whole (:mod:`.sent_whole`): what its reply states,
-else by its tokens and its tier, else the most that it can cost; answers and failures by the same
-rule. Where no price is known, an attempt without a whole reply is charged what the dearest attempt
-cost: perhaps nothing was answered.
+else by its tokens and its tier, else the most that it can cost, by our estimate and by the dearest
+answer of its model (:meth:`Budget.at_least_seen`); answers and failures by the same rule. Where no
+price is known, an attempt without a whole reply is charged what the dearest attempt cost: perhaps
+nothing was answered.
 
 A server's numbers are believed only if they are plausible: a limit must hold at servers that fill
 in zeros, negative numbers or text.
@@ -12,9 +13,11 @@ in zeros, negative numbers or text.
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from heapq import heappop, heappush
 from threading import Lock
 from typing import Any, NoReturn
 
@@ -51,8 +54,9 @@ class Charge:
 
     cost: float | None  # US dollars; None: unknown
     source: str = ""  # of the prices of a computed cost
-    is_guess: bool = False  # the greatest or dearest cost, as nothing readable was stated
+    is_guess: bool = False  # something that it rests on is not known
     unknown: tuple[StatedTier, ...] = ()  # tiers that it rests on, of which no price is known
+    is_unseen: bool = False  # nothing readable was stated: the greatest or dearest cost
 
 
 def charge_for(
@@ -74,14 +78,15 @@ def charge_for(
     stated = usage.stated
     if prices is None:
         if stated is not None and not (usage.unread and stated == 0):
-            return Charge(stated, is_guess=bool(usage.unread))
-        return Charge(dearest, is_guess=True) if dearest else Charge(None)
+            is_unseen = bool(usage.unread)
+            return Charge(stated, is_guess=is_unseen, is_unseen=is_unseen)
+        return Charge(dearest, is_guess=True, is_unseen=True) if dearest else Charge(None)
     extra = surcharge(usage.tiers, prices)
     by_price = _by_price(usage, prices, at_most, share, extra)
     if usage.unread:
         known = (stated, by_price.cost, None if at_most is None else at_most * share)
         most = max((each for each in known if each is not None), default=None)
-        return replace(by_price, cost=most, is_guess=True)
+        return replace(by_price, cost=most, is_guess=True, is_unseen=True)
     if not stated:  # 0 is plausible for free models only, of which no price is known
         return by_price
     # A dearer tier, or a missing part, may not be in what is stated.
@@ -99,7 +104,7 @@ def _by_price(
     by_tokens = prices.cost_of(tokens)
     if by_tokens is None:
         most = None if at_most is None else at_most * share
-        return Charge(most, prices.source, is_guess=True)
+        return Charge(most, prices.source, is_guess=True, is_unseen=True)
     source = ", ".join(filter(None, (prices.source, extra.named)))
     is_guess = bool(extra.unknown) or prices.ends_before(tokens["prompt"])
     return Charge(by_tokens * extra.of(share), source, is_guess, extra.unknown)
@@ -268,6 +273,15 @@ class SpendingError(Exception):
     """A call was not made because of the limit."""
 
 
+@dataclass(slots=True)
+class _Seen:
+    """What answers of one model cost."""
+
+    dearest: float = 0.0  # of those whose cost is known
+    # Charges of the others, each with how many there are: a heap, the least first
+    guesses: list[tuple[float, int]] = field(default_factory=list)
+
+
 class Budget:
     """What may be spent, and what was, in US dollars; safe to share between threads.
 
@@ -286,6 +300,7 @@ class Budget:
         self.dearest = 0.0  # cost of one call so far
         self.multiple = 1.0  # of the dearest tier that a reply stated
         self.refused = 0
+        self._seen: defaultdict[str, _Seen] = defaultdict(_Seen)  # by model
         self._watchers: list[Callable[[], None]] = []
         self._in_flight = 0
         self._unknown = False  # a call's cost was not stated
@@ -338,6 +353,27 @@ class Budget:
                 self.guesses += guesses
                 self.dearest = max(self.dearest, cost)
 
+    def at_least_seen(self, model: str, charge: Charge) -> Charge:
+        """Return a charge, that of an attempt whose cost cannot be read at least the dearest's.
+
+        Our estimate of what such an attempt can cost may be too low: of a service's tokens of an
+        image only its readable answers tell. One that comes later raises what was spent before it.
+        """
+        if charge.cost is None:
+            return charge
+        with self._lock:
+            seen = self._seen[model]
+            if charge.is_unseen:
+                most = max(charge.cost, seen.dearest)
+                heappush(seen.guesses, (most, 1))
+                return replace(charge, cost=most)
+            if charge.cost > seen.dearest:
+                seen.dearest = charge.cost
+                raised = _raise_to(charge.cost, seen.guesses)
+                self.spent += raised
+                self.guessed += raised
+        return charge
+
     @contextmanager
     def watched_by(self, watcher: Callable[[], None]) -> Iterator[None]:
         """Call back, in any thread, when an attempt has ended."""
@@ -374,3 +410,16 @@ class Budget:
     def _refuse(self, why: str) -> NoReturn:
         self.refused += 1
         raise SpendingError(why)
+
+
+def _raise_to(dearest: float, guesses: list[tuple[float, int]]) -> float:
+    """Raise all guesses below an amount to it, and return what they are raised by together."""
+    raised = 0.0
+    below = 0
+    while guesses and guesses[0][0] < dearest:
+        amount, count = heappop(guesses)
+        raised += (dearest - amount) * count
+        below += count
+    if below:
+        heappush(guesses, (dearest, below))
+    return raised

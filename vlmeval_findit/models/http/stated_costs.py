@@ -19,7 +19,7 @@ RESPONSE_HEADERS = "response_headers"
 class _CostPlace(NamedTuple):
     """A place in a reply."""
 
-    inside: str  # the key of the object with it; "": the reply itself
+    inside: str  # the keys of the object with it, by points; "": the reply itself
     key: str
     in_a_dollar: float = 1.0  # of its unit
 
@@ -35,12 +35,34 @@ _PLACES = (
     _CostPlace("usage", "total_cost"),
     _CostPlace("usage", "estimated_cost"),  # DeepInfra
     _CostPlace("usage", "cost_in_usd_ticks", 1e10),  # xAI: docs.x.ai/developers/cost-tracking
+    _CostPlace("usage", "cost_usd"),  # otari
+    _CostPlace("usage", "total_cost_usd"),
+    _CostPlace("usage", "cost_usd_total"),  # LLM Gateway
+    _CostPlace("usage", "market_cost"),  # Vercel's gateway, and others through it
+    _CostPlace("usage", "gateway_cost"),
+    _CostPlace("usage", "usd_cents", 100.0),  # Puter
     _CostPlace("", "cost"),
+    _CostPlace("", "cost_usd"),
+    _CostPlace("", "associated_dollar_cost"),  # UiPath
+    _CostPlace("x_nanogpt_pricing", "cost"),  # NanoGPT
+    _CostPlace("x_nanogpt_pricing", "costUsd"),
+    _CostPlace("x_nanogpt_pricing", "amount"),
+    _CostPlace("routing_metadata.cost", "usd"),  # Auriko
     _CostPlace("", "total_cost"),
     _CostPlace("", "estimated_cost"),
     _CostPlace("", "cost_details"),
     _CostPlace("usage", "cost_details"),
     _CostPlace(RESPONSE_HEADERS, "x-litellm-response-cost"),
+    _CostPlace(RESPONSE_HEADERS, "x-omniroute-response-cost"),
+    _CostPlace(RESPONSE_HEADERS, "x-bifrost-cost-usd"),
+    _CostPlace(RESPONSE_HEADERS, "helicone-cost"),
+    _CostPlace(RESPONSE_HEADERS, "x-nr-request-cost"),  # nRouter
+    _CostPlace(RESPONSE_HEADERS, "x-request-cost"),
+)
+
+# Names that no place has; its number may be of any unit.
+_SOUNDS_LIKE_COST = re.compile(
+    r"cost|price|(?:^|_)(?:usd|eur|spen[dt]|charged?|fee)(?:_|$)", re.IGNORECASE
 )
 
 _READ_HEADERS = frozenset(place.key for place in _PLACES if place.inside == RESPONSE_HEADERS)
@@ -114,25 +136,40 @@ def stated_cost(reply: Mapping[str, Any]) -> StatedCost | None:
 def unread_cost(reply: Mapping[str, Any]) -> str:
     """Return a cost that a reply states in a form that is not read, with its place; else "".
 
-    >>> unread_cost({"usage": {"cost": "0,02"}})
-    "usage.cost '0,02'"
+    So is a number whose key sounds like a cost, where no known place states one.
+
+    >>> unread_cost({"usage": {"cost": "0,02"}}), unread_cost({"usage": {"price_eur": 0.02}})
+    ("usage.cost '0,02'", 'usage.price_eur 0.02')
     """
     for place, value in _values(reply):
         if _is_unread(value):
-            shown = repr(value) if isinstance(value, str) else json.dumps(value, default=str)
-            return f"{place} {quoted_line(shown, _SHOWN)}"
+            return _shown(place, value)
+    if stated_cost(reply) is not None:
+        return ""
+    for inside in ("usage", ""):
+        for key, value in _object_at(reply, inside).items():
+            if _SOUNDS_LIKE_COST.search(key) and _dollars(value):
+                return _shown(_CostPlace(inside, key), value)
     return ""
+
+
+def _shown(place: _CostPlace, value: object) -> str:
+    shown = repr(value) if isinstance(value, str) else json.dumps(value, default=str)
+    return f"{place} {quoted_line(shown, _SHOWN)}"
+
+
+def _object_at(reply: Mapping[str, Any], inside: str) -> Mapping[str, Any]:
+    """Return the object at keys in a reply; an empty one if there is none."""
+    found = reply
+    for key in inside.split(".") if inside else ():
+        found = object_or_empty(found.get(key))
+    return found
 
 
 def _values(reply: Mapping[str, Any]) -> Iterator[tuple[_CostPlace, object]]:
     """Yield what stands where costs may be stated: nothing in most replies."""
-    objects = {
-        "": reply,
-        "usage": object_or_empty(reply.get("usage")),
-        RESPONSE_HEADERS: object_or_empty(reply.get(RESPONSE_HEADERS)),
-    }
     for place in _PLACES:
-        value: object = objects[place.inside].get(place.key)
+        value: object = _object_at(reply, place.inside).get(place.key)
         if value is None:
             continue
         if place.key == "cost_details" and isinstance(value, dict):
