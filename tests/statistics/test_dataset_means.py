@@ -12,6 +12,8 @@ from scipy import optimize, stats
 
 from vlmeval_findit.protocol import Metric
 from vlmeval_findit.statistics import (
+    FEWEST_IMAGES,
+    BestOf,
     ClusteredSums,
     Estimate,
     Sampled,
@@ -21,6 +23,7 @@ from vlmeval_findit.statistics import (
     mean_of_estimates,
     metric_intervals,
     paired_difference,
+    rank_ranges,
 )
 
 RECALL = Metric("recall", {"found": 1}, {"objects": 1}, empty=None)
@@ -294,6 +297,40 @@ def test_everything_against_nothing_is_told_apart_by_all_images(datasets: int, i
     assert test.p_value == pytest.approx(2.0 ** (1 - datasets * images), rel=1e-6)
     assert test.interval is not None
     assert test.interval.low > 50
+
+
+@given(
+    differing=st.integers(1, 9),
+    equal=st.lists(st.lists(st.booleans(), min_size=4, max_size=300), max_size=3),
+    beside=st.integers(0, 40),
+)
+def test_images_with_equal_answers_are_no_evidence(
+    differing: int, equal: list[list[bool]], beside: int
+) -> None:
+    """One run finds all of some images, the other none; on all other images both are alike."""
+    alike = [at % 3 == 0 for at in range(max(beside, 4 - differing))]
+    sides = []
+    for found in (True, False):
+        parts = [dataset([found] * differing + alike, name="first ")]
+        parts += [dataset(hits, name=f"{at} ") for at, hits in enumerate(equal)]
+        sides.append(mean_of_estimates(parts))
+    test = paired_difference(*sides, "recall")
+    assert test.p_value is not None
+    least = 2.0 ** (1 - max(differing, FEWEST_IMAGES))
+    assert test.p_value >= least * (1 - 1e-9)
+    assert not test.significant or differing > 5
+    ranges = rank_ranges(sides, "recall", BestOf(2))
+    assert (ranges[0].worst == 1) == test.significant
+
+
+def test_datasets_where_both_find_nothing_change_no_test() -> None:
+    sides = []
+    for hits in (6, 0):
+        parts = [of_hits(hits, 6, "first "), of_hits(0, 200, "second ")]
+        sides.append(mean_of_estimates(parts))
+    alone = paired_difference(of_hits(6, 6), of_hits(0, 6), "recall")
+    assert alone.p_value == 2.0**-5
+    assert paired_difference(*sides, "recall").p_value == pytest.approx(alone.p_value)
 
 
 @given(

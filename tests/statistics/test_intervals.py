@@ -99,7 +99,7 @@ def test_the_chance_of_a_lead_against_student_s_t() -> None:
     weight = np.full((images, 1), 1 / images)
     queries = np.array([images])
     run, front = (
-        Estimate((metric,), np.array([value]), names, influence, weight, queries)
+        Estimate((metric,), np.array([value]), names, influence, weight, value * weight, queries)
         for value, influence in ((0.5, moves), (0.6, 0 * moves))
     )
     third = (1 / (3 * images)) ** 2 * (0.5**2 + 0.5**2 + 0.6**2 + 0.4**2)

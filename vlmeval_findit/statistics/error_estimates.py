@@ -38,13 +38,17 @@ def estimate_errors(analysis: ErrorAnalysis, clustered: ClusteredSums) -> Estima
         scale = np.sqrt((counted - 1) / counted)
         weight = whole / whole.sum()
         queries = float(counted)
+    weights = np.tile(weight[:, None], len(types))
+    # Around the value itself, so that an image without weight has no influence.
+    losses = values - values_without
     return Estimate(
         metrics=tuple(Metric(key, {key: 1}, analysis.score.whole) for key in types),
         values=values,
         images=clustered.images,
-        # Around the value itself, so that an image without weight has no influence.
-        influence=scale * (values - values_without),
-        weight=np.tile(weight[:, None], len(types)),
+        influence=scale * losses,
+        weight=weights,
+        # Were points a ratio of sums, these would be what the images add to it.
+        part=weights * values + (1 - weights) * losses,
         queries=np.full(len(types), queries),
     )
 

@@ -105,6 +105,7 @@ class Estimate:
     images: tuple[str, ...]
     influence: Array  # (images, metrics)
     weight: Array  # (images, metrics)
+    part: Array  # (images, metrics): what each image, as it was scored, adds to the value
     queries: Array  # Effective number of queries of each metric
     datasets: tuple[Estimate, ...] = ()  # Those of a mean
     # Of values that random rows corrected (None: each row counts as it was scored)
@@ -169,6 +170,7 @@ class _MetricEstimate(NamedTuple):
     value: float
     influence: Array
     weight: Array
+    part: Array
     queries: float
     hits: float = np.nan  # Their share; NaN: the part counts hits
     hit_variance: float = np.nan
@@ -186,6 +188,7 @@ def estimate_metrics(metrics: Sequence[Metric], clustered: ClusteredSums) -> Est
         images=clustered.images,
         influence=np.stack([metric.influence for metric in each], axis=-1),
         weight=np.stack([metric.weight for metric in each], axis=-1),
+        part=np.stack([metric.part for metric in each], axis=-1),
         queries=np.array([metric.queries for metric in each]),
         hits=_hits_of(each),
     )
@@ -198,23 +201,24 @@ def _estimate_metric(
     no_image = np.zeros(len(clustered.images))
     if not len(sums.wholes):
         value = np.nan if metric.empty is None else metric.empty / 100
-        return _MetricEstimate(value, no_image, no_image, 0.0)
+        return _MetricEstimate(value, no_image, no_image, no_image, 0.0)
     # Divided last, so that the value is that of the score to the last digit.
     value = float(sums.ratios().mean()) / 100
     weight = add_up_at(sums.image, sums.weights(), len(no_image))
     # Of a mean over classes, those of rare classes alone may decide.
     images = effective_number(weight) if metric.over else (weight > 0).sum()
     if images < FEWEST_IMAGES:
-        return _MetricEstimate(value, no_image, no_image, 0.0)
+        return _MetricEstimate(value, no_image, no_image, no_image, 0.0)
     influence = add_up_at(sums.image, sums.influences() / 100, len(no_image))
+    part = add_up_at(sums.image, sums.contributions() / 100, len(no_image))
     queries = float(effective_number(_weigh_rows(metric.whole, clustered)))
     hits = hits_by_slice(metric, clustered, entries, sums)
     if hits is sums:
-        return _MetricEstimate(value, influence, weight, queries)
+        return _MetricEstimate(value, influence, weight, part, queries)
     share = float(hits.ratios().mean()) / 100
     influence_of_hits = add_up_at(hits.image, hits.influences() / 100, len(no_image))
     variance = float((influence_of_hits**2).sum())
-    return _MetricEstimate(value, influence, weight, queries, share, variance)
+    return _MetricEstimate(value, influence, weight, part, queries, share, variance)
 
 
 def _hits_of(metrics: Sequence[_MetricEstimate]) -> Hits | None:
@@ -299,6 +303,11 @@ class SliceSums:
     def weights(self) -> Array:
         """Return the weight of each entry in the mean over slices; slices weigh the same."""
         return self.shares() / len(self.wholes)
+
+    def contributions(self) -> Array:
+        """Return what each entry adds to the mean of the slices' ratios."""
+        contribution: Array = self.part / self.wholes[self.slice] / len(self.wholes)
+        return contribution
 
     def counts(self) -> Array:
         """Return 1 for entries that add to the whole of their slice, 0 for others."""
@@ -398,6 +407,7 @@ def mean_of_estimates(parts: Sequence[Estimate]) -> Estimate:
     """
     images, influences = aligned(parts)
     _, weights = aligned(parts, lambda part: part.weight)
+    _, contributions = aligned(parts, lambda part: part.part)
     enough = np.all([part.counted > 0 for part in parts], axis=0)
     return Estimate(
         metrics=parts[0].metrics,
@@ -405,6 +415,7 @@ def mean_of_estimates(parts: Sequence[Estimate]) -> Estimate:
         images=images,
         influence=influences[0] if len(parts) == 1 else np.mean(influences, axis=0),
         weight=np.mean(weights, axis=0) * enough,
+        part=np.mean(contributions, axis=0),
         queries=np.sum([part.queries for part in parts], axis=0) * enough,
         datasets=tuple(parts) if len(parts) > 1 else (),
         hits=parts[0].hits if len(parts) == 1 else None,  # Else those of the datasets

@@ -263,8 +263,7 @@ def paired_difference(
     towards_zero, beyond = (up, down) if value < 0 else (down, up)
     p_value = 1.0
     if abs(value) >= EQUAL:
-        # At least the p-value of as many coins that all show heads: few images cannot say more.
-        least = 2.0 ** (1 - pair.images)
+        least = float(least_p_value(pair.differing))
         if least > 0:
             error = max(error, abs(value) / float(quantile(freedom, 1 - least)))
         whole_error = float(np.hypot(error, towards_zero / student))
@@ -304,17 +303,36 @@ def _paired_reaches_of_changes(left: Estimate, right: Estimate, place: int) -> t
     return reaches_of_mean(changes, place)
 
 
+def count_differing(left: Array, right: Array) -> Array:
+    """Return on how many images two runs differ, by what each image adds to their values."""
+    number: Array = np.count_nonzero(np.abs(left - right) > EQUAL, axis=0)
+    return number
+
+
+def least_p_value(differing: Array | int) -> Array:
+    """Return the smallest p-value of runs that differ on so many images.
+
+    It is that of as many coins which all show heads: images on which both are equal say nothing of
+    which is better. Fewer than :data:`.FEWEST_IMAGES` count as so many, which is never significant.
+    """
+    coins = np.maximum(differing, FEWEST_IMAGES)
+    least: Array = 2.0 ** (1.0 - coins)
+    return least
+
+
 class _Pair(NamedTuple):
     """One metric of two runs over the same images."""
 
     variance: float  # Of the difference
     unseen: float  # Variance of a third of an image that only one finds; 0 for what is no share
     images: int
+    differing: int  # Images on which the two differ
     effective: float  # Number of images, after Kish; 0: too few
 
 
 def _pair(left: Estimate, right: Estimate, place: int) -> _Pair:
     _, influences = aligned([left, right], lambda run: run.influence[:, place])
+    _, contributions = aligned([left, right], lambda run: run.part[:, place])
     images = min(int(left.counted_images[place]), int(right.counted_images[place]))
     unseen = 0.0
     if images and left.metrics[place].share:
@@ -324,6 +342,7 @@ def _pair(left: Estimate, right: Estimate, place: int) -> _Pair:
         variance=float(((influences[0] - influences[1]) ** 2).sum()),
         unseen=unseen,
         images=images,
+        differing=int(count_differing(*contributions)),
         effective=min(float(left.counted[place]), float(right.counted[place])),
     )
 

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from ..protocol import Array, Better
 from .influences import Estimate, Indices, aligned
-from .intervals import EQUAL, paired_errors, variance_unseen
+from .intervals import EQUAL, count_differing, least_p_value, paired_errors, variance_unseen
 from .multiple_tests import BestOf
 from .share_intervals import quantile, tail
 
@@ -98,6 +98,8 @@ def _test_pairs(estimates: Sequence[Estimate], metric: str, choice: BestOf) -> I
             samples = [part.of_pairs(left, right) for part in parts]
             pairs = samples[0] if parts[0] is whole else whole.of_pairs(left, right)
             is_told, is_doubtful = _tell_apart(pairs, samples, apart, choice.p_value)
+            told = np.flatnonzero(is_told)
+            is_told[told] = whole.differ_enough(left[told], right[told], choice.p_value)
         for at in np.flatnonzero(is_doubtful & is_tested):
             test = choice.difference(estimates[left[at]], estimates[right[at]], metric)
             is_told[at] = test.significant
@@ -117,7 +119,6 @@ class _Sample:
     variance: Array  # Of the differences
     is_cancelled: NDArray[np.bool_]  # Whether it has lost too many digits
     unseen: Array
-    images: Array
     effective: Array  # Number of images, after Kish
 
 
@@ -130,18 +131,35 @@ class _Column:
     images: Array
     effective: Array
     products: Array  # (models, models): of the influences of two models, added up over images
+    parts: Array  # (images, models): what each image adds to the value of each model
 
     @classmethod
     def of(cls, estimates: Sequence[Estimate], place: int) -> _Column:
         _, influences = aligned(estimates, lambda run: run.influence[:, place])
         influence = np.stack(influences, axis=1)
+        _, parts = aligned(estimates, lambda run: run.part[:, place])
         return cls(
             is_share=estimates[0].metrics[place].share,
             values=np.array([each.values[place] for each in estimates]),
             images=np.array([each.counted_images[place] for each in estimates], dtype=float),
             effective=np.array([each.counted[place] for each in estimates]),
             products=influence.T @ influence,
+            parts=np.stack(parts, axis=1),
         )
+
+    def differ_enough(self, left: Indices, right: Indices, level: float) -> NDArray[np.bool_]:
+        """Return which pairs differ on so many images that they may be told apart at a level."""
+        enough = np.ones(len(left), dtype=bool)
+        if not len(left):
+            return enough
+        # An image changes the difference by no more than this, so that most have more than enough.
+        most_of_one = float(np.ptp(self.parts, axis=1).max())
+        apart = np.abs(self.values[left] - self.values[right])
+        at_least = np.floor(apart / most_of_one)
+        for at in np.flatnonzero(least_p_value(at_least) >= level):
+            differing = count_differing(self.parts[:, left[at]], self.parts[:, right[at]])
+            enough[at] = least_p_value(differing) < level
+        return enough
 
     def of_pairs(self, left: Indices, right: Indices) -> _Sample:
         squares = np.diagonal(self.products)
@@ -156,7 +174,6 @@ class _Column:
             variance=variance,
             is_cancelled=variance <= _CANCELLED * sums,
             unseen=unseen,
-            images=images,
             effective=np.minimum(self.effective[left], self.effective[right]),
         )
 
@@ -184,8 +201,6 @@ def _tell_apart(
     differs = np.abs(apart) >= EQUAL
     is_cancelled = np.any([each.is_cancelled for each in (whole, *samples)], axis=0)
     is_cancelled |= ~np.isfinite(reached)
-    # As paired_difference says: few images cannot say more than as many coins.
-    differs &= 2.0 ** (1.0 - whole.images) < level
     # Most pairs are beyond what any of their degrees of freedom asks for, or below it.
     ends = freedom.min(), freedom.max()
     most, least = (float(quantile(each, 1 - level)) for each in ends)
