@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import base64
-import html
-import json
 import random
 import string
-from collections.abc import Callable
+import time
 from urllib.parse import quote
 
 import pytest
+from spelt_secrets import BROKEN, FORMS, SIGNS, SPELLINGS, lines_of
 
 from vlmeval_findit.core import known_secrets, quoted_line, redaction, remember_secrets, scrub
 
@@ -101,61 +100,11 @@ def test_secrets_of_a_moment_are_never_shown(monkeypatch: pytest.MonkeyPatch) ->
 
 # --- spellings ------------------------------------------------------------------------------------
 
-SIGNS = string.ascii_letters + string.digits + "/+=?&<>\"'%~._-:;@ $#!*(){}[]|^`,\\äßΩ€🔑"
-Spell = Callable[[str, random.Random], str]
-
-
-def base64_of(text: str, rng: random.Random, encode: Callable[[bytes], bytes]) -> str:
-    """Return base64 in which a text stands somewhere, as in basic authentication."""
-    before = "".join(rng.choices("user:", k=rng.randrange(4)))
-    return encode(f"{before}{text}{'x' * rng.randrange(3)}".encode()).decode()
-
-
-def some_escaped(text: str, rng: random.Random, escape: Callable[[str], str]) -> str:
-    """Escape at least one sign of a text, and whatever begins an escape."""
-    chosen = {rng.randrange(len(text)), *rng.sample(range(len(text)), rng.randrange(len(text)))}
-    chosen |= {at for at, sign in enumerate(text) if sign in "\\&%"}
-    return "".join(escape(sign) if at in chosen else sign for at, sign in enumerate(text))
-
-
-def percent(sign: str) -> str:
-    return "".join(f"%{byte:02X}" for byte in sign.encode())
-
-
-def json_escape(sign: str) -> str:
-    units = sign.encode("utf-16-be").hex()
-    return "".join(rf"\u{units[at : at + 4]}" for at in range(0, len(units), 4))
-
-
-SPELLINGS: dict[str, Spell] = {
-    "as it is": lambda text, rng: text,
-    "base64": lambda text, rng: base64_of(text, rng, base64.b64encode),
-    "base64 of URLs": lambda text, rng: base64_of(text, rng, base64.urlsafe_b64encode),
-    "base64 in a URL": lambda text, rng: quote(base64_of(text, rng, base64.b64encode), safe=""),
-    "base64 in JSON": lambda text, rng: base64_of(text, rng, base64.b64encode).replace("/", r"\/"),
-    "hex": lambda text, rng: text.encode().hex(),
-    "HEX": lambda text, rng: text.encode().hex().upper(),
-    "quoted": lambda text, rng: quote(text, safe=""),
-    "quoted path": lambda text, rng: quote(text),
-    "percent": lambda text, rng: some_escaped(text, rng, percent),
-    "percent, small": lambda text, rng: some_escaped(text, rng, lambda s: percent(s).lower()),
-    "percent, twice": lambda text, rng: quote(quote(text, safe=""), safe=""),
-    "HTML": lambda text, rng: html.escape(text + "&")[:-5],
-    "HTML numbers": lambda text, rng: some_escaped(text, rng, lambda s: f"&#{ord(s)};"),
-    "HTML hex": lambda text, rng: some_escaped(text, rng, lambda s: f"&#X{ord(s):X};"),
-    "HTML hex, padded": lambda text, rng: some_escaped(text, rng, lambda s: f"&#x00{ord(s):x};"),
-    "HTML of HTML": lambda text, rng: html.escape(html.escape(text)),
-    "JSON": lambda text, rng: json.dumps(text)[1:-1],
-    "JSON escapes": lambda text, rng: some_escaped(text, rng, json_escape),
-    "JSON of JSON": lambda text, rng: json.dumps(json.dumps(text)[1:-1])[1:-1],
-    "Python": lambda text, rng: ascii(text)[1:-1],
-}
-
 
 @pytest.mark.parametrize("spelling", SPELLINGS)
 def test_a_secret_is_hidden_in_every_spelling(spelling: str) -> None:
     rng = random.Random(spelling)
-    for _ in range(12):
+    for _ in range(3):
         secret = "".join(rng.choices(SIGNS, k=rng.randrange(12, 40))).strip() + "Uniq7"
         remember_secrets(secret)
         spelt = SPELLINGS[spelling](secret, rng)
@@ -170,8 +119,43 @@ def test_a_secret_is_hidden_in_every_spelling(spelling: str) -> None:
 def test_texts_without_a_secret_stay_as_they_are() -> None:
     remember_secrets(KEY, "another+secret/of=mine")
     for text in (
+        "".join(random.Random(1).choices(string.printable, k=300_000)),
+        "[" + ", ".join(str(number % 1000) for number in range(50_000)) + "]",
         r"100 % sure: 50%25 &amp; \u00e4 \\ &notanentity; %zz %",
         '[{"bbox": [10, 20, 300, 400], "label": "caf\\u00e9 &#233; %C3%A9"}]',
         "another%2Bsecret%2fof%3Dmind",
     ):
         assert scrub(text) == text
+
+
+@pytest.mark.parametrize("kept", ["[1, 2, 3]", "# Results\nF1@0.5: 24.0", "ab" * 50])
+def test_a_text_keeps_what_is_beside_a_secret(kept: str) -> None:
+    remember_secrets(KEY)
+    rng = random.Random(kept)
+    for name in ("base64", "hex", "base32", *FORMS, *BROKEN):
+        spelt = SPELLINGS[name](KEY, rng)
+        assert scrub(f"{kept} <{spelt}> {kept}").startswith((kept, "***")), name
+    assert scrub(f"{kept}|{lines_of(KEY.encode().hex(), 8)}|{kept}") == f"{kept}|***|{kept}"
+
+
+LARGE = {
+    "boxes": '[{"bbox":[10,20,300,400]}]' * 40_000,
+    "escapes": r'{"label":"caf\u00e9 \n &amp; %20 =3D x"}' * 25_000,
+    "escapes of escapes": r"%252525 &amp;amp; \\\\u0041 =3D3D " * 30_000,
+    "spaces": " " * 1_000_000,
+    "one sign": "s" * 1_000_000,
+    "backslashes": "\\" * 1_000_000,
+    "numbers": "53 6b 2f " * 110_000,
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", LARGE)
+def test_a_text_of_a_megabyte_is_read_quickly(kind: str) -> None:
+    remember_secrets(KEY, "another+secret/of=mine", "s" * 20)
+    begun = time.process_time()
+    scrub(LARGE[kind])
+    scrub(f"{LARGE[kind]}{lines_of(base64.b64encode(KEY.encode()).decode(), 10)}{LARGE[kind]}")
+    assert time.process_time() - begun < 60, (
+        "seconds of processor; 3 are usual, and hours where it is quadratic"
+    )

@@ -1,25 +1,37 @@
-r"""Spellings of a secret: in base64 and hexadecimal digits, and as URLs, HTML and JSON escape it.
+r"""Spellings of a secret: plain ones, codes, and as URLs, mails, HTML, JSON and C escape it.
 
 Few texts have an escape, so plain spellings are looked for as they are. A text with an escape is
 unescaped first: only if a secret is there afterwards, its spelling is searched for, sign by sign.
+Codes (base64, digits) may be broken anywhere: :mod:`.secret_codes`.
 """
 
 from __future__ import annotations
 
-import base64
+import codecs
 import html
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator
+import unicodedata
+from collections.abc import Callable, Iterable
 from functools import cache, lru_cache
 from html.entities import html5
 from urllib.parse import quote_plus, unquote
 
-_ESCAPE = re.compile(r"[%&\\]")
+from .secret_codes import base64_of, codes_in, pattern_of
+
+_ESCAPE = re.compile(r"[%&\\]|=[0-9A-Fa-f\r\n]")
 _BACKSLASHED = re.compile(
-    r"\\(?:u([0-9a-fA-F]{4})|x([0-9a-fA-F]{2})|U(000[0-9a-fA-F]{5})|(.))", re.DOTALL
+    r"\\(?:u([0-9a-fA-F]{4})|x([0-9a-fA-F]{2})|U(000[0-9a-fA-F]{5})|u\{0*([0-9a-fA-F]{1,6})\}"
+    r"|0?([0-3][0-7]{2})|(.))",
+    re.DOTALL,
 )
+_PERCENT_U = re.compile(r"%u([0-9a-fA-F]{4})")  # of old JavaScript
+_QUOTED_PRINTABLE = re.compile(r"=(?:([0-9A-Fa-f]{2})|[ \t]*\r?\n)")
+# A run of backslashes is read once, from its beginning: from each of a million would take hours.
+_SLASHES = r"(?<!\\)\\++"
+_LINE_END = re.compile(r"(?<!\\)\\+[nrt]")
 _ROUNDS = 3  # Escapes of escapes that are looked behind: %252F in a JSON text
+_MOST_UNESCAPED = 8_000_000  # signs of all texts that are looked behind: of megabytes, fewer
 
 
 def plain_spellings(secrets: Iterable[str]) -> tuple[str, ...]:
@@ -29,32 +41,37 @@ def plain_spellings(secrets: Iterable[str]) -> tuple[str, ...]:
 
 
 def hide_escaped(text: str, secrets: frozenset[str], hidden: str) -> str:
-    r"""Replace the spellings of secrets in which signs are escaped.
+    r"""Replace the spellings of secrets in which signs are escaped, and codes of them.
 
     >>> secrets = frozenset(["my/secret+"])
     >>> [hide_escaped(text, secrets, "***") for text in ("a my%2fsecret%2B", r"my\/secret&plus;")]
     ['a ***', '***']
+    >>> hide_escaped("bXkvc2\nVjcmV0Kw==, 6d:79:2f:73:65:63:72:65:74:2b", secrets, "***")
+    '***w==, ***'
     """
-    if not _ESCAPE.search(text):
+    patterns = _patterns_in(text, secrets)
+    if not patterns:
         return text
-    found = _found(text, secrets)
-    if not found:
-        return text
-    replaced = re.sub("|".join(map(_spelt, found)), lambda spelling: hidden, text)
+    replaced = re.sub("|".join(patterns), lambda spelling: hidden, text)
     # Escaped in a way that is not known: no word of it is shown.
-    return hidden if _found(replaced, secrets) else replaced
+    return hidden if _patterns_in(replaced, secrets) else replaced
 
 
-def _found(text: str, secrets: frozenset[str]) -> list[str]:
-    """Return the plain spellings that are in a text once it is unescaped."""
+def _patterns_in(text: str, secrets: frozenset[str]) -> list[str]:
+    """Return the patterns of the spellings that are in a text once it is unescaped."""
     texts = _unescaped(text)
-    return [plain for plain in _plain_of_all(secrets) if _is_in(texts, plain)]
+    patterns = [pattern_of(code) for code in codes_in(texts, secrets)]
+    if len(texts) > 1:  # others stand in it as they are
+        patterns += [_spelt(plain) for plain in _plain_of_all(secrets) if _is_in(texts, plain)]
+    return patterns
 
 
 def has_secret(text: str, secret: str) -> bool:
     """Return whether a text has a secret in any spelling."""
     texts = _unescaped(text)
-    return any(_is_in(texts, plain) for plain in _plain(secret))
+    if any(_is_in(texts, plain) for plain in _plain(secret)):
+        return True
+    return bool(codes_in(texts, frozenset([secret])))
 
 
 def _is_in(texts: Iterable[str], plain: str) -> bool:
@@ -71,17 +88,12 @@ def _plain(secret: str) -> frozenset[str]:
     data = secret.encode("utf-8", "surrogatepass")
     digits = data.hex()
     found = {secret, quote_plus(data), digits, digits.upper()}
-    for encoded in _in_base64(data):
+    # As others turn it: reversed, in one case, by ROT13, or its bytes as Latin-1
+    found |= {secret[::-1], secret.lower(), secret.upper(), codecs.encode(secret, "rot13")}
+    found.add(data.decode("latin-1"))
+    for encoded in base64_of(data):
         found |= {encoded, encoded.replace("+", "-").replace("/", "_")}
     return frozenset(found)
-
-
-def _in_base64(data: bytes) -> Iterator[str]:
-    """Yield it in base64, at any offset in a longer text (as in basic authentication)."""
-    for before in range(3):
-        encoded = base64.b64encode(bytes(before) + data).decode("ascii")
-        # Characters at the ends also depend on the neighbours' bits.
-        yield encoded[-(-before * 8 // 6) : (before + len(data)) * 8 // 6]
 
 
 def _unescaped(text: str) -> set[str]:
@@ -90,18 +102,26 @@ def _unescaped(text: str) -> set[str]:
     A secret may have such signs itself, so no order is right for all.
     """
     texts = {text}
-    latest = [text]
+    if not text.isascii():
+        texts.add(unicodedata.normalize("NFKC", text))
+    if not _ESCAPE.search(text):
+        return texts
+    latest = list(texts)
+    room = _MOST_UNESCAPED
     for _ in range(_ROUNDS):
-        further = []
+        further: dict[str, None] = {}
         for each in latest:
-            further += [unescape(each) for unescape in _UNESCAPES]
-        latest = [each for each in dict.fromkeys(further) if each not in texts]
+            for unescape in _UNESCAPES:
+                if room > 0:
+                    further[unescape(each)] = None
+                    room -= len(each)
+        latest = [each for each in further if each not in texts]
         texts.update(latest)
     return texts
 
 
 def _without_backslashes(text: str) -> str:
-    return _replaced(text, lambda match: _sign(match) or match[4])
+    return _replaced(text, lambda match: _sign(match) or match[6] or match[5])
 
 
 def _without_numbers(text: str) -> str:
@@ -110,7 +130,8 @@ def _without_numbers(text: str) -> str:
 
 
 def _replaced(text: str, sign: Callable[[re.Match[str]], str]) -> str:
-    plain = _BACKSLASHED.sub(sign, text)
+    plain = _PERCENT_U.sub(lambda match: chr(int(match[1], 16)), text)
+    plain = _BACKSLASHED.sub(sign, plain)
     if plain.isascii():
         return plain
     # JSON has signs beyond 65,536 as two escapes.
@@ -119,12 +140,37 @@ def _replaced(text: str, sign: Callable[[re.Match[str]], str]) -> str:
 
 def _sign(match: re.Match[str]) -> str:
     """Return the sign of an escape with its number; "" of another."""
-    digits = match[1] or match[2] or match[3]
+    if match[5]:
+        return chr(int(match[5], 8)) if int(match[5], 8) else ""
+    digits = match[1] or match[2] or match[3] or match[4]
     number = int(digits, 16) if digits else 0
     return chr(number) if 0 < number <= sys.maxunicode else ""
 
 
-_UNESCAPES = (unquote, html.unescape, _without_numbers, _without_backslashes)
+def _without_quoted_printable(text: str) -> str:
+    """Unescape what mails escape; their lines end with the sign of an escape."""
+    if "=" not in text:
+        return text
+    # As Latin-1, which percents turn into what its bytes say
+    percents = text.replace("%", "%25")
+    return unquote(
+        _QUOTED_PRINTABLE.sub(lambda match: f"%{match[1]}" if match[1] else "", percents)
+    )
+
+
+def _without_line_ends(text: str) -> str:
+    r"""Remove line ends and tabs that are escaped: of a \n, else the letter would remain."""
+    return _LINE_END.sub("", text)
+
+
+_UNESCAPES = (
+    unquote,
+    html.unescape,
+    _without_numbers,
+    _without_backslashes,
+    _without_quoted_printable,
+    _without_line_ends,
+)
 
 
 def _spelt(plain: str) -> str:
@@ -136,15 +182,19 @@ def _spelt(plain: str) -> str:
 def _sign_pattern(sign: str) -> str:
     data = sign.encode("utf-8", "surrogatepass")
     number = ord(sign)
-    ways = [rf"\\*{re.escape(sign)}"]
+    ways = [rf"(?:{_SLASHES})?{re.escape(sign)}" if sign != "\\" else r"\\+"]
     ways.append("".join(f"%(?:25)*{_digits(f'{byte:02x}')}" for byte in data))
+    ways.append("".join(f"={_digits(f'{byte:02x}')}" for byte in data))
+    ways.append("".join(rf"{_SLASHES}0?{byte:03o}" for byte in data))
+    ways.append(rf"{_SLASHES}u\{{0*{_digits(f'{number:x}')}\}}")
     ways.append(rf"&(?:amp;)*#0*{number};?")
     ways.append(rf"&(?:amp;)*#[xX]0*{_digits(f'{number:x}')};?")
     units = sign.encode("utf-16-be", "surrogatepass").hex()
-    ways.append("".join(rf"\\+u{_digits(units[at : at + 4])}" for at in range(0, len(units), 4)))
-    ways.append(rf"\\+U{_digits(f'{number:08x}')}")
+    fours = [_digits(units[at : at + 4]) for at in range(0, len(units), 4)]
+    ways.append("".join(rf"(?:{_SLASHES}|%)u{four}" for four in fours))
+    ways.append(rf"{_SLASHES}U{_digits(f'{number:08x}')}")
     if number < 256:
-        ways.append(rf"\\+x{_digits(f'{number:02x}')}")
+        ways.append(rf"{_SLASHES}x{_digits(f'{number:02x}')}")
     ways += [rf"&(?:amp;)*{re.escape(name)}" for name in _names().get(sign, ())]
     return f"(?:{'|'.join(ways)})"
 

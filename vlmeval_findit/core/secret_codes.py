@@ -1,0 +1,182 @@
+"""Codes of a secret: base64, base32, base85, digits and numbers of its bytes, in lines or groups.
+
+Programs break codes with line ends, colons or commas, so texts are compared without what stands
+between letters and digits. Only if a code is there, it is searched for sign by sign.
+"""
+
+from __future__ import annotations
+
+import base64
+import re
+from collections.abc import Iterable, Iterator
+from functools import lru_cache
+from typing import NamedTuple
+
+_SIGNS = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+_NO_SIGNS = bytes(set(range(256)) - set(_SIGNS))
+_SPACES = bytes(range(33)) + b"\x7f"
+# Signs without a width: a soft hyphen, joiners, marks of direction, a byte order mark
+_UNSEEN = re.compile("[\xad\u200b-\u200f\u2028\u2029\u2060\ufeff]")
+
+_SHORTEST = 8  # signs of a code; fewer could stand in any text
+
+
+class _Code(NamedTuple):
+    """A code, without what may stand between its signs."""
+
+    signs: bytes
+    is_any_case: bool = False
+    is_alnum: bool = True  # False: only white space may stand between
+
+
+class _Squeezed(NamedTuple):
+    """A text without what may stand between the signs of a code."""
+
+    exact: bytes
+    small: bytes  # in small letters
+    packed: bytes  # without white space alone
+
+    def has(self, code: _Code) -> bool:
+        """Return whether a code is in it."""
+        if code.is_any_case:
+            return code.signs in self.small
+        return code.signs in (self.exact if code.is_alnum else self.packed)
+
+
+def codes_in(texts: Iterable[str], secrets: frozenset[str]) -> list[_Code]:
+    """Return the codes of secrets that are in one of several texts."""
+    known = _known(secrets)
+    found: list[_Code] = []
+    for text in texts:
+        if len(text) >= known.shortest:
+            squeezed = _squeezed(text)
+            if known.may_be_in(squeezed):
+                found += [code for code in known.codes if squeezed.has(code)]
+    return list(dict.fromkeys(found))
+
+
+# What may stand between the signs of a code; a line end may be escaped, once or twice
+_BETWEEN = r"(?:[^0-9A-Za-z]|(?<=\\)[nrt])*?"
+_SPACE_BETWEEN = rf"(?:[\s\x00-\x20\x7f]|{_UNSEEN.pattern}|(?<!\\)\\++[nrt])*?"
+
+
+def pattern_of(code: _Code) -> str:
+    """Return the pattern of a code in which other signs stand."""
+    signs = code.signs.decode("utf-8", "surrogatepass")
+    if not code.is_alnum:
+        return _SPACE_BETWEEN.join(map(re.escape, signs))
+    return _BETWEEN.join(map(_of_any_case if code.is_any_case else str, signs))
+
+
+def _of_any_case(sign: str) -> str:
+    return f"[{sign}{sign.upper()}]" if sign.isalpha() else sign
+
+
+def _squeezed(text: str) -> _Squeezed:
+    shown = text if text.isascii() else _UNSEEN.sub("", text)
+    data = shown.encode("utf-8", "surrogatepass")
+    exact = data.translate(None, _NO_SIGNS)
+    return _Squeezed(exact, exact.lower(), data.translate(None, _SPACES))
+
+
+# --- the codes of a secret ------------------------------------------------------------------------
+
+
+_GRAM = 8  # signs that are compared at once, at each eighth place of a text
+
+
+class _Known(NamedTuple):
+    """The codes of secrets, with what finds out quickly that a text has none of them."""
+
+    codes: tuple[_Code, ...]
+    shortest: int  # signs
+    short: tuple[_Code, ...]  # those that may lie between the places that are looked at
+    grams: tuple[frozenset[bytes], ...]  # of the others, for each field of a squeezed text
+
+    def may_be_in(self, squeezed: _Squeezed) -> bool:
+        """Return whether a text may have one of the codes; most have none."""
+        for data, grams in zip(squeezed, self.grams, strict=True):
+            places = range(0, len(data) - _GRAM + 1, _GRAM)
+            if not grams.isdisjoint(data[at : at + _GRAM] for at in places):
+                return True
+        return any(map(squeezed.has, self.short))
+
+
+@lru_cache(maxsize=16)
+def _known(secrets: frozenset[str]) -> _Known:
+    codes = tuple(set[_Code]().union(*map(_codes_of, secrets)))
+    grams: tuple[set[bytes], ...] = (set(), set(), set())
+    short = []
+    for code in codes:
+        if len(code.signs) < 2 * _GRAM - 1:
+            short.append(code)
+        field = 1 if code.is_any_case else 0 if code.is_alnum else 2
+        grams[field].update(code.signs[at : at + _GRAM] for at in range(_GRAM))
+    shortest = min((len(code.signs) for code in codes), default=0)
+    return _Known(codes, shortest, tuple(short), tuple(map(frozenset, grams)))
+
+
+def _codes_of(secret: str) -> set[_Code]:
+    data = secret.encode("utf-8", "surrogatepass")
+    wide = [secret.encode(f"utf-16-{order}", "surrogatepass") for order in ("le", "be")]
+    codes = {_Code(_squeezed(secret).packed, is_alnum=False)}
+    codes |= {*_in_base64(data), *_in_base32(data), *_in_base85(data), *_in_numbers(data)}
+    for each in [*wide, *_once_coded(data)]:
+        codes |= {*_in_base64(each), _in_digits(each)}
+    return {code for code in codes if len(code.signs) >= _SHORTEST}
+
+
+def _once_coded(data: bytes) -> Iterator[bytes]:
+    """Yield what is coded a second time: base64 and hexadecimal digits."""
+    for encoded in base64_of(data):
+        yield encoded.encode("ascii")
+        yield encoded.translate({ord("+"): "-", ord("/"): "_"}).encode("ascii")
+    yield data.hex().encode("ascii")
+    yield data.hex().upper().encode("ascii")
+
+
+def base64_of(data: bytes) -> Iterator[str]:
+    """Yield data in base64, at any offset in longer data (as in basic authentication)."""
+    for before in range(3):
+        encoded = base64.b64encode(bytes(before) + data).decode("ascii")
+        # Signs at the ends also depend on the neighbours' bits.
+        yield encoded[-(-before * 8 // 6) : (before + len(data)) * 8 // 6]
+
+
+def _in_base64(data: bytes) -> Iterator[_Code]:
+    for encoded in base64_of(data):
+        yield _Code(encoded.encode("ascii").translate(None, _NO_SIGNS))
+
+
+def _in_base32(data: bytes) -> Iterator[_Code]:
+    for before in range(5):
+        padded = bytes(before) + data
+        for encoded in (base64.b32encode(padded), base64.b32hexencode(padded)):
+            whole = encoded[-(-before * 8 // 5) : len(padded) * 8 // 5]
+            yield _Code(whole.lower(), is_any_case=True)
+
+
+def _in_base85(data: bytes) -> Iterator[_Code]:
+    """Yield its groups of four bytes that are whole, wherever it begins."""
+    for skipped in range(4):
+        whole = data[skipped : skipped + (len(data) - skipped) // 4 * 4]
+        for encoded in (base64.a85encode(whole), base64.b85encode(whole)):
+            if len(encoded) > _SHORTEST:
+                yield _Code(encoded, is_alnum=False)
+
+
+def _in_digits(data: bytes) -> _Code:
+    return _Code(data.hex().encode("ascii"), is_any_case=True)
+
+
+# How programs write a byte in a list of them: od, xxd, C, Python, JSON, U+, HTML, assembler
+_FORMS = (
+    "{:02x}", "0x{:02x}", "x{:02x}", "u00{:02x}", "u{:02x}", "{:02x}h", "0x{:x}", "000000{:02x}",
+    "{:d}", "{:03d}", "chr{:d}", "{:o}", "{:03o}", "0{:03o}", "0o{:o}", "{:08b}", "0b{:b}",
+)  # fmt: skip
+
+
+def _in_numbers(data: bytes) -> Iterator[_Code]:
+    for form in _FORMS:
+        signs = "".join(map(form.format, data))
+        yield _Code(signs.encode("ascii"), is_any_case=True)
