@@ -144,6 +144,7 @@ TYPED: dict[str, dict[str, list[str]]] = {
         f"calibration {GOOD}": ["--data FindIt_Pascal_xywh_json", "--space unit"],
         f"calibration {GOOD} --space unit": ["--force"],
     },
+    "ap": {"ap": ["outputs"], f"ap {GOOD}": ["--json out.json"]},
     "coords": {
         "coords": [GOOD],
         f"coords {GOOD}": ["--data FindIt_Pascal_xywh_json", "--space unit", "--json out.json"],

@@ -104,6 +104,7 @@ COMMANDS: dict[str, tuple[int, ...]] = {
     "audit runs --top 5 --review page.html --json list.json": (0, EXIT_REFUSED),
     "samples runs": (EXIT_REFUSED,),
     "calibration runs": (EXIT_SOME_FAILED, EXIT_REFUSED),
+    "ap runs": (0, EXIT_SOME_FAILED, EXIT_REFUSED),
 }
 
 

@@ -44,6 +44,7 @@ LINES = {
     "errors": "outputs --json out.json",
     "audit": "outputs --review page.html --json out.json",
     "calibration": "sampled --json out.json",
+    "ap": "outputs --json out.json",
     "coords": f"{GOOD} --json out.json",
     "report": "outputs --out page.html",
     "export": "outputs --to coco --out there",

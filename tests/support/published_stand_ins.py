@@ -110,6 +110,61 @@ def write_odinw(folder: Path, split: str = "test") -> Path:
     return folder
 
 
+ODINW_13 = {
+    "AerialMaritimeDrone/large/valid": ("boat", "car"),
+    "Aquarium/Aquarium Combined.v2-raw-1024.coco/valid": ("fish", "shark"),
+    "CottontailRabbits/valid": ("Cottontail-Rabbit",),
+    "EgoHands/generic/valid": ("hand",),
+    "NorthAmericaMushrooms/North American Mushrooms.v1-416x416.coco/valid": ("CoW",),
+    "Packages/Raw/valid": ("package",),
+    "PascalVOC/valid": ("cow", "dog", "person"),
+    "pistols/export/valid": ("pistol",),
+    "pothole/valid": ("pothole",),
+    "Raccoon/Raccoon.v2-raw.coco/valid": ("raccoon",),
+    "ShellfishOpenImages/raw/valid": ("Crab", "Lobster"),
+    "thermalDogsAndPeople/valid": ("dog", "person"),
+    "VehiclesOpenImages/416x416/valid": ("Bus", "Car"),
+}
+"""Folders of the splits valid of all subsets, and some classes of each."""
+
+
+def odinw_images(classes: Sequence[str]) -> dict[str, list[tuple[str, list[float]]]]:
+    """Return five images: with one object, two of a class, two of two classes, none, and one."""
+    first, last = classes[0], classes[-1]
+    return {
+        "a.jpg": [(first, OBJECT)],
+        "b.jpg": [(first, OBJECT), (first, OTHER)],
+        "c.jpg": [(first, OBJECT), (last, OTHER)],
+        "d.jpg": [],
+        "e.jpg": [(last, OTHER)],
+    }
+
+
+def write_odinw_13(folder: Path) -> Path:
+    """Write the thirteen folders."""
+    for place, classes in ODINW_13.items():
+        write_coco(folder / place / CLEANED, folder / place, coco(odinw_images(classes), classes))
+    return folder
+
+
+def write_odinw_copy(folder: Path) -> Path:
+    """Write the hub's one copy of what the thirteen folders have."""
+    rows = []
+    for place, classes in ODINW_13.items():
+        for shade, objects in enumerate(odinw_images(classes).values()):
+            boxes = [[x, y, x + w, y + h] for _, (x, y, w, h) in objects]
+            rows.append(
+                {
+                    "image": {"bytes": picture(shade), "path": None},
+                    "dataset_name": place.partition("/")[0],
+                    "categories": list(classes),
+                    "bboxes": boxes,
+                    "labels": [label for label, _ in objects],
+                }
+            )
+    return write_parquet(folder, "test", rows, files=2)
+
+
 def write_rf100vl(folder: Path) -> Path:
     for label in ("bees", "-grccs", "mites"):
         for split in ("train", "test"):

@@ -65,6 +65,13 @@ from .run_calibration import (
     measure_calibration as measure_calibration,
 )
 
+from .unranked_precision import (
+    UnrankedValues as UnrankedValues,
+    UnrankedPrecision as UnrankedPrecision,
+    measure_unranked as measure_unranked,
+    mean_unranked as mean_unranked,
+)
+
 from .sample_scores import (
     SamplesError as SamplesError,
     sample_files as sample_files,

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..benchmarks.findit import Family, FindItQuery, FindItVariant
+from ..benchmarks.findit import Family, FindItQuery, FindItVariant, asked_labels
 from ..boxes import CONFIDENCE_MEANINGS, BoxAnswer, Corners, MatchRule, finite_corners, plain_label
 from ..coords import NotBoxesError
 from ..data import object_key, read_ids
@@ -99,11 +99,18 @@ _IGNORED_AREA = -1.0
 class CocoBoxes:
     """Truth and results of a run in COCO's layout, every result with the score 1.
 
+    Args:
+        dataset: what was asked.
+        rows: of the run.
+        failed_are_misses: whether failed calls are answers without a box; else they do not count.
+
     Raises:
         NotBoxesError: the answers are no boxes.
     """
 
-    def __init__(self, dataset: AnyDataset, rows: Sequence[ScoredRow]) -> None:
+    def __init__(
+        self, dataset: AnyDataset, rows: Sequence[ScoredRow], failed_are_misses: bool = False
+    ) -> None:
         variant = dataset.variant
         if (
             not isinstance(variant, FindItVariant)
@@ -131,16 +138,27 @@ class CocoBoxes:
         self.unknown_labels = 0  # Boxes whose label is no category
         self.not_numbers = 0  # Boxes that are not finite
         self.repeated = 0  # Queries that ask what another asks
+        # Classes that some query asks about an image, where labels are classes
+        self.asked: set[tuple[str, int | str | None]] = set()
         asked: set[tuple[str, str]] = set()
         for row, query in zip(rows, queries, strict=True):
             key = (query.images[0], query.label)
-            if row.failed:
+            if row.failed and not failed_are_misses:
                 continue
             if self._by_label and key in asked:
                 self.repeated += 1
             else:
                 asked.add(key)
                 self._add(row, query)
+                for label in asked_labels(query, variant):
+                    self.asked.add((query.images[0], self._category_of(label)))
+
+    @property
+    def unasked(self) -> int:
+        """Return for how many classes of images no query asks, where labels are classes."""
+        if not self._by_label:
+            return 0
+        return len(self.images) * len(self.categories) - len(self.asked)
 
     @property
     def has_ids(self) -> bool:

@@ -58,7 +58,11 @@ class CocoEvaluator:
         }
         with contextlib.redirect_stdout(io.StringIO()):  # pycocotools prints
             self._truth.createIndex()
-            self._results: Any = self._truth.loadRes(boxes.results) if boxes.results else None
+            self._results: Any = coco.COCO()
+            self._results.dataset = {**self._truth.dataset, "annotations": []}
+            self._results.createIndex()
+            if boxes.results:
+                self._results = self._truth.loadRes(boxes.results)
 
     def run(self, scores: Sequence[float]) -> Any:
         """Return pycocotools' evaluation of the boxes with these scores, matched only."""
@@ -79,30 +83,32 @@ class CocoEvaluator:
         """
         if weights is None:
             weights = np.ones((1, self.images))
-        if self._results is None:
-            return Precision(np.zeros(len(weights)), np.zeros(len(weights)))
-        evaluation = self.run(scores)
-        params = evaluation.params
-        images = len(evaluation.params.imgIds)
-        starts = range(0, images * len(params.catIds), images)
-        categories = (evaluation.evalImgs[at : at + images] for at in starts)
-        thresholds = len(params.iouThrs)
-        values = np.stack([self._precision(each, weights, thresholds) for each in categories])
+        values = np.stack(
+            [average_precision(each, weights) for each in self.matches_by_category(scores).values()]
+        )
         # A category without objects has no average precision, and no part in the mean.
         counted = (~np.isnan(values)).sum(axis=0)
         with np.errstate(invalid="ignore"):
             means = np.nansum(values, axis=0) / counted
         return Precision(means.mean(axis=-1), means[:, 0])
 
-    def _precision(self, evaluated: Sequence[Any], weights: Array, thresholds: int) -> Array:
-        """Return (sets, thresholds) the AP of one category; NaN where it has no objects."""
-        images = [image for image in evaluated if image]
-        if not images:
-            return np.full((len(weights), thresholds), np.nan)
-        return average_precision(self._matches(images), weights)
+    def matches_by_category(self, scores: Sequence[float]) -> dict[int | str, Matches]:
+        """Return the matches of the boxes with these scores, by the id of their category."""
+        evaluation = self.run(scores)
+        params = evaluation.params
+        count = len(params.imgIds)
+        matches = {}
+        for at, category in enumerate(params.catIds):
+            evaluated = evaluation.evalImgs[at * count : (at + 1) * count]
+            images = [image for image in evaluated if image]
+            matches[category] = self._matches(images, len(params.iouThrs))
+        return matches
 
-    def _matches(self, images: Sequence[Mapping[str, Any]]) -> Matches:
+    def _matches(self, images: Sequence[Mapping[str, Any]], thresholds: int) -> Matches:
         """Return the matches of one category, given pycocotools' results by image."""
+        if not images:
+            nothing = np.zeros((thresholds, 0), bool)
+            return Matches(nothing, nothing, np.zeros(0, np.intp), np.zeros(self.images))
         places = [self._place[image["image_id"]] for image in images]
         objects = np.zeros(self.images)
         for place, image in zip(places, images, strict=True):

@@ -78,6 +78,7 @@ GROUPS = {
             "several replies to each query: mean, consensus, pass@k",
         ),
         "calibration": ("calibration", "average precision and calibration by token probabilities"),
+        "ap": ("average_precision", "mAP without confidences, as ODinW-13 has it, and its bounds"),
         "coords": ("coords", "in which coordinates a run's answers are; --model: a deployment's"),
         "report": ("report", "one page with plots and every answer on its image"),
         "export": ("export", "for COCO tools, the hub, FiftyOne, MLflow, W&B, trackio"),

@@ -95,6 +95,12 @@ from .run_tables import (
     explain_tables as explain_tables,
 )
 
+from .unranked_tables import (
+    UnrankedRun as UnrankedRun,
+    unranked_table as unranked_table,
+    explain_unranked as explain_unranked,
+)
+
 from .cost_tables import (
     RUN_COSTS as RUN_COSTS,
     dull_counts as dull_counts,

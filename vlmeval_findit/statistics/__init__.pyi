@@ -82,6 +82,11 @@ from .confidence_measures import (
     estimate_calibration_error as estimate_calibration_error,
 )
 
+from .equal_confidences import (
+    OverOrders as OverOrders,
+    precision_over_orders as precision_over_orders,
+)
+
 from .label_doubts import (
     Flags as Flags,
     CORRELATION as CORRELATION,

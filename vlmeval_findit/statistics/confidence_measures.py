@@ -19,7 +19,7 @@ from .intervals import Interval, bootstrap_interval
 
 Flags = NDArray[np.bool_]
 
-_RECALLS = np.linspace(0.0, 1.0, 101)  # COCO's
+RECALLS = np.linspace(0.0, 1.0, 101)  # COCO's
 _AT_A_TIME = 2_000_000  # Numbers of an array while weighted matches are added up
 
 
@@ -62,9 +62,9 @@ def _areas(matches: Matches, weights: Array, objects: Array) -> Array:
         precision = np.where(boxes > 0, hits / boxes, 0.0)
     best_from_here = np.maximum.accumulate(precision[..., ::-1], axis=-1)[..., ::-1]
     # How many of the recalls are reached at each box: the new ones have its precision.
-    reached = np.searchsorted(_RECALLS, np.nan_to_num(recall), side="right")
+    reached = np.searchsorted(RECALLS, np.nan_to_num(recall), side="right")
     newly_reached = np.diff(reached, axis=-1, prepend=0)
-    area: Array = (best_from_here * newly_reached).sum(axis=-1) / len(_RECALLS)
+    area: Array = (best_from_here * newly_reached).sum(axis=-1) / len(RECALLS)
     return area
 
 

@@ -39,6 +39,7 @@ from .findit_query import (
     kept_frames as kept_frames,
     thinned_query as thinned_query,
     with_answer as with_answer,
+    asked_labels as asked_labels,
 )
 
 from .grid import (

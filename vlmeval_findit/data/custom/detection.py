@@ -54,11 +54,13 @@ def detection_samples(detections: Detections, options: ReaderOptions, ledger: Le
 
     A repeated object counts once. Without a box of its label that counts, no query asks
     for an ignored box. An image without objects asks for one class that is not there, the classes
-    in turn, so that negatives are as frequent as those images.
+    in turn, so that negatives are as frequent as those images. With ``all_classes`` every image
+    asks for every class of the set.
 
     Raises:
-        AnnotationError: there are no boxes, a rule is about no class, or a class's name says that
-            its boxes do not count and no rule says how that is meant.
+        AnnotationError: there are no boxes, a rule is about no class, a class's name says that its
+            boxes do not count and no rule says how that is meant, or every image should ask for
+            every class and some are not annotated.
     """
     names = detections.classes or _labels_of(detections)
     options.classes.check(detections.source, names)
@@ -75,19 +77,14 @@ def detection_samples(detections: Detections, options: ReaderOptions, ledger: Le
     if not by_label and not detections.boxless:
         but = " but those to ignore" if objects else ""
         raise AnnotationError(f"{detections.source}: no boxes{but}")
-    single = [
-        Sample((image,), label, tuple(boxes), boxes[0].where)
-        for (image, label), boxes in by_label.items()
-    ]
-    negatives = _negatives(detections, objects, sorted({label for _, label in by_label}), ledger)
-    if not options.negatives:
-        _leave_negatives_out(negatives, ledger)
-        negatives = []
-    multi = _multilabel_queries(detections, single, negatives, ledger)
+    if options.all_classes:
+        queries = _queries_of_all_classes(detections, by_label, ledger)
+    else:
+        queries = _queries_of_labels(detections, objects, by_label, options, ledger)
     counts = Counts(
         images=len(detections.sizes),
         boxes=len(objects) - ignored,
-        queries=len(single),
+        queries=len(by_label),
         classes=len(detections.classes),
         ignored=ignored,
     )
@@ -95,7 +92,7 @@ def detection_samples(detections: Detections, options: ReaderOptions, ledger: Le
         detections.source,
         detections.images,
         Family.OBJDET,
-        (*single, *negatives, *multi),
+        tuple(queries),
         sizes=detections.sizes,
         counts=counts,
         ledger=ledger,
@@ -104,6 +101,58 @@ def detection_samples(detections: Detections, options: ReaderOptions, ledger: Le
         areas=detections.areas,
         boxless=tuple(detections.boxless),
     )
+
+
+def _queries_of_labels(
+    detections: Detections,
+    objects: Sequence[tuple[str, AnnotatedBox]],
+    by_label: Mapping[tuple[str, str], Sequence[AnnotatedBox]],
+    options: ReaderOptions,
+    ledger: Ledger,
+) -> list[Sample]:
+    """Return the queries about what is there, and those of images without objects."""
+    single = [
+        Sample((image,), label, tuple(boxes), boxes[0].where)
+        for (image, label), boxes in by_label.items()
+    ]
+    negatives = _negatives(detections, objects, sorted({label for _, label in by_label}), ledger)
+    if not options.negatives:
+        _leave_negatives_out(negatives, ledger)
+        negatives = []
+    return [*single, *negatives, *_multilabel_queries(detections, single, negatives, ledger)]
+
+
+def _queries_of_all_classes(
+    detections: Detections,
+    by_label: Mapping[tuple[str, str], Sequence[AnnotatedBox]],
+    ledger: Ledger,
+) -> list[Sample]:
+    """Return a query for each image and class, and one for all classes of each image.
+
+    Raises an AnnotationError where it is not known that what has no box is not there.
+    """
+    if detections.absent is not None or detections.not_exhaustive or detections.boxless:
+        raise AnnotationError(
+            f"{detections.source}: not every object of every class has a box, so images cannot be "
+            "asked about all classes"
+        )
+    labels = list(dict.fromkeys(detections.classes)) or sorted({label for _, label in by_label})
+    why = multilabel_problem(labels)
+    single = []
+    multi = []
+    for image in detections.sizes:
+        where = f"{detections.source}, {image}"
+        of_image: list[AnnotatedBox] = []
+        for label in labels:
+            boxes = by_label.get((image, label), ())
+            single.append(Sample((image,), label, tuple(boxes), where))
+            of_image += boxes
+        if why:
+            ledger.leave_out(f"queries for all labels of an image: {why}", where)
+        else:
+            of_image.sort(key=lambda box: bool(box.ignored))
+            multi.append(Sample((image,), tuple(labels), tuple(of_image), where))
+    return [*single, *multi]
 
 
 def _labels_of(detections: Detections) -> list[str]:

@@ -23,6 +23,8 @@ class ReaderOptions:
     classes: ClassRules = field(default_factory=ClassRules)
     # Whether images without objects ask for a class that is not there; published sets do not.
     negatives: bool = True
+    # Whether every image is asked about every class of the set, there or not
+    all_classes: bool = False
     masks: bool = True  # Whether masks are read; only points are compared with them
     # Told of what was read, and how many more
     progress: Callable[[str, int], None] = lambda what, count: None

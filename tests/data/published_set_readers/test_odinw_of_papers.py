@@ -1,0 +1,159 @@
+"""ODinW-13 as papers ask it: thirteen folders, or the hub's one copy, to a mean of thirteen."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import published_stand_ins as published
+import pyarrow.parquet as pq
+import pytest
+from pages import PAGES, blocks, commands
+from scored_runs import World, grid
+
+from vlmeval_findit.benchmarks.findit import custom_rows
+from vlmeval_findit.boxes import BoxToWrite, write
+from vlmeval_findit.cli import main
+from vlmeval_findit.data import load_dataset
+
+pytestmark = pytest.mark.usefixtures("data_root")
+
+NAMES = [place.partition("/")[0] for place in published.ODINW_13]
+SET = "ODinW13_papers"
+WRITERS = {"folders": published.write_odinw_13, "hub's copy": published.write_odinw_copy}
+
+
+def import_papers(folder: Path, *more: str) -> int:
+    return main(["data", "import", str(folder), "--set", SET, *more])
+
+
+def queries(name: str) -> list[Any]:
+    return list(load_dataset(f"FindIt_{name}_xyxy_json").queries.values())
+
+
+def answered(world: World, table: str) -> None:
+    """Answer the first object of images rightly, and another one beside its place."""
+    name = f"FindIt_{table}_xyxy_json"
+    reply = load_dataset(name).variant.reply
+
+    def answer(query: Any, generator: Any) -> str:
+        truth = query.truth
+        labels = truth.labels or [query.label] * len(truth.boxes)
+        boxes = []
+        for box, label in zip(truth.boxes, labels, strict=True):
+            said = box if box[0] == published.OBJECT[0] else (0.0, 0.0, 5.0, 5.0)
+            boxes.append(BoxToWrite(grid(said), label, 0))
+        return write(boxes, reply)
+
+    world.predict("M", name, answer)
+
+
+def precisions(world: World, out: Path) -> list[dict[str, Any]]:
+    """Return the rows of ``ap`` over all runs."""
+    assert main(["ap", str(world.runs), "--json", str(out)]) == 0
+    rows: list[dict[str, Any]] = json.loads(out.read_text())["tables"][0]["rows"]
+    return rows
+
+
+@pytest.mark.parametrize("kind", WRITERS)
+def test_every_image_is_asked_about_all_classes(kind: str, tmp_path: Path) -> None:
+    folder = WRITERS[kind](tmp_path / "odinw")
+    assert import_papers(folder, "--partial") == 0
+    assert sorted(custom_rows()) == sorted(f"{SET}_{name}" for name in NAMES)
+    for place, classes in published.ODINW_13.items():
+        name = f"{SET}_{place.partition('/')[0]}"
+        asked = {(query.images[0], query.label) for query in queries(name)}
+        assert len(asked) == len(queries(name)) == 5 * len(classes)
+        together = queries(f"{name}_multilabel")
+        assert [query.label for query in together] == [", ".join(classes)] * 5
+        assert [len(query.truth.boxes) for query in together] == [1, 2, 2, 0, 1]
+
+
+def test_both_copies_have_the_same_values(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("pycocotools")
+    tables = []
+    for kind, write_copy in WRITERS.items():
+        world = World(tmp_path / kind)
+        folder = write_copy(tmp_path / kind / "odinw")
+        assert import_papers(folder, "--partial", "--replace") == 0
+        for name in NAMES:
+            answered(world, f"{SET}_{name}_multilabel")
+        capsys.readouterr()
+        tables.append(precisions(world, tmp_path / f"{kind}.json"))
+        printed = capsys.readouterr().out
+        assert "mean of 13" in printed
+        assert "not as papers ask" not in printed
+    assert tables[0] == tables[1]
+    *sets, mean = tables[0]
+    assert len(sets) == 13
+    assert mean["mAP"] == pytest.approx(sum(row["mAP"] for row in sets) / 13)
+    assert 0 < mean["lowest"] < mean["expected"] < mean["highest"] < 100
+
+
+def test_one_class_a_question_has_the_value_of_all_together(tmp_path: Path) -> None:
+    pytest.importorskip("pycocotools")
+    assert import_papers(published.write_odinw_13(tmp_path / "odinw"), "--partial") == 0
+    world = World(tmp_path)
+    for table in (f"{SET}_PascalVOC", f"{SET}_PascalVOC_multilabel"):
+        answered(world, table)
+    together, alone = precisions(world, tmp_path / "ap.json")[:2]
+    assert together["dataset"] == f"{SET}_PascalVOC_multilabel"
+    assert 0 < together["mAP"] < 100
+    assert {**alone, "dataset": together["dataset"]} == together
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "why"),
+    [
+        ("labels", ["cow"] * 3, "row 30: 1 bboxes, but 3 labels"),
+        ("bboxes", [[1.0, 2.0, 3.0]], "bboxes[0]"),
+        ("categories", [], "categories: [] should be a list of names"),
+        ("image", {"bytes": b"no image", "path": None}, "image: not an image"),
+    ],
+)
+def test_damaged_rows_of_the_copy_are_named(
+    column: str, value: Any, why: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = published.write_odinw_copy(tmp_path / "hub")
+    rows = []
+    for file in sorted(folder.rglob("*.parquet")):
+        rows += pq.read_table(file).to_pylist()
+        file.unlink()
+    at = next(n for n, row in enumerate(rows) if row["dataset_name"] == "PascalVOC")
+    rows[at][column] = value
+    published.write_parquet(folder, "test", rows)
+    assert import_papers(folder, "--partial", "--only", "PascalVOC") == 2
+    assert why in capsys.readouterr().out
+    assert not custom_rows()
+
+
+def test_the_hubs_copy_lacks_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = published.write_odinw_copy(tmp_path / "hub")
+    next(folder.rglob("*00001*")).unlink()
+    assert import_papers(folder) == 2
+    assert "test-00001-of-00002.parquet is missing. Download it" in capsys.readouterr().err
+
+
+def test_the_pages_commands_end_in_the_mean(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("pycocotools")
+    monkeypatch.chdir(tmp_path)
+    folder = published.write_odinw_13(tmp_path / "odinw")
+    (text,) = [
+        block.text
+        for block in blocks(PAGES["docs/how-to/detection.md"])
+        if block.info == "sh parsed"
+    ]
+    text = text.replace("Qwen3-VL-8B", "FullImage")
+    (sweep,) = re.findall(r"<<END\n(.*?)^END$", text, re.MULTILINE | re.DOTALL)
+    Path("odinw.yaml").write_text(sweep)
+    for words in commands(text):
+        line = [str(folder) if word == "DIR" else word for word in words]
+        more = ["--partial"] if "import" in line else []
+        assert main([*line, *more]) == 0, line
+    assert "mean of 13" in capsys.readouterr().out

@@ -1,0 +1,87 @@
+"""Tables of average precision without confidences, as papers have it of detection sets."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ..analysis import UnrankedPrecision, UnrankedValues, mean_unranked
+from ..core import first_few
+from .columns import Column, count_column, plain_value_column, table_of
+from .result_table import Note, Table
+
+
+@dataclass(frozen=True, slots=True)
+class UnrankedRun:
+    """A run with its average precision without confidences."""
+
+    model: str
+    format: str
+    dataset: str
+    precision: UnrankedPrecision
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    name: str
+    images: int
+    values: UnrankedValues
+
+
+_COLUMNS: Sequence[Column[_Row]] = (
+    Column("dataset", lambda row: row.name),
+    count_column("images", lambda row: row.images),
+    plain_value_column("mAP", lambda row: row.values.ap),
+    plain_value_column("AP50", lambda row: row.values.ap50),
+    plain_value_column("AP75", lambda row: row.values.ap75),
+    plain_value_column("lowest", lambda row: row.values.low),
+    plain_value_column("expected", lambda row: row.values.expected),
+    plain_value_column("highest", lambda row: row.values.high),
+)
+
+_MEANINGS = (
+    "mAP, AP50, AP75: COCO's, by pycocotools, all confidences equal: boxes of images with smaller "
+    "numbers first, within an image in the order of the reply",
+    "lowest, expected, highest: mAP over all orders of the boxes of a set, matched as before; "
+    "expected: all orders equally likely",
+)
+
+
+def unranked_table(runs: Sequence[UnrankedRun]) -> Table:
+    """Make a row for each dataset of a model in a format, and of several one for their mean.
+
+    Where a dataset has several runs there is no mean.
+    """
+    rows = [_Row(run.dataset, run.precision.images, run.precision.values) for run in runs]
+    if len({row.name for row in rows}) == len(rows) > 1:
+        mean = mean_unranked([row.values for row in rows])
+        images = sum(row.images for row in rows)
+        rows.append(_Row(f"mean of {len(rows)}", images, mean))
+    return table_of(f"Average precision: {runs[0].model}, {runs[0].format}", _COLUMNS, rows)
+
+
+def explain_unranked(runs: Sequence[UnrankedRun]) -> Note:
+    """Explain the columns, and say what does not count as papers have it."""
+    lines = list(_MEANINGS)
+    within = max(run.precision.values.within for run in runs)
+    if within:
+        lines.append(f"expected: exact, or within {within:.1g} points where boxes are many")
+    counted = {
+        "failed calls are answers without a box": sum(run.precision.failed for run in runs),
+        "boxes of labels that are no class count for none": sum(
+            run.precision.unknown_labels for run in runs
+        ),
+        "boxes with numbers that are not finite do not count": sum(
+            run.precision.not_numbers for run in runs
+        ),
+    }
+    for what, count in counted.items():
+        if count:
+            lines.append(f"{count:,} {what}")
+    partly = [run.dataset for run in runs if run.precision.unasked]
+    if partly:
+        lines.append(
+            f"not as papers ask ({first_few(partly)}): some images are not asked about all "
+            "classes, so boxes of what is not there are missing; those of ODinW13_papers are"
+        )
+    return Note("", lines)
