@@ -14,8 +14,8 @@ from vlmeval_findit.boxes import read
 from vlmeval_findit.cli import COMMANDS, command_base, command_named, main, other_words
 from vlmeval_findit.core import (
     MEANINGS,
-    NO_FLAG,
     OTHER_COMMANDS,
+    OTHER_FLAGS,
     RESULTS_VARIABLE,
     package_folder,
     program,
@@ -44,15 +44,6 @@ def test_what_is_offered_exists() -> None:
     assert not set(OTHER_COMMANDS) & set(COMMANDS)
 
 
-def test_advice_names_what_exists() -> None:
-    flags = {flag for each in FLAGS.values() for flag in each}
-    for sentence in NO_FLAG.values():
-        for flag in re.findall("(?<![\\w'-])--[a-z-]+", sentence):
-            assert flag in flags, sentence
-        for command in re.findall(r"run_findit\.py ([a-z]+(?: list)?)", sentence):
-            assert command in COMMANDS, sentence
-
-
 @pytest.mark.parametrize("name", sorted(OTHER_COMMANDS))
 def test_a_word_of_another_program_names_our_command(
     name: str, capsys: pytest.CaptureFixture[str]
@@ -61,34 +52,71 @@ def test_a_word_of_another_program_names_our_command(
     assert "Type: " in capsys.readouterr().err
 
 
+
+
+def _dashed(word: str) -> str:
+    return f"--{word}" if len(word) > 1 else f"-{word}"
+
+
+def _commands_named(name: str, said: str) -> list[str]:
+    """Return the commands whose flags a message may name: those that it names, or the typed one."""
+    if "For run: " in said:
+        return ["run"]
+    if takers := re.search(r"; --[a-z-]+ is of (.*?)(?: and \d+ more)?$", said):
+        return takers[1].split(", ")
+    return [name, *re.findall(r"(?:findit|run_findit\.py) ([a-z-]+)", said)]
+
+
 @pytest.mark.parametrize("name", sorted(COMMANDS))
-def test_each_flag_of_others_leads_to_ours(
+def test_a_hint_names_flags_of_a_command_that_has_them(name: str) -> None:
+    """Every word of the tables behind every command."""
+    for word in sorted(OTHER_FLAGS):
+        typed = _dashed(word)
+        if typed in FLAGS[name]:
+            continue
+        said = other_words.unknown_flag(typed, FLAGS[name], name)
+        begin = f"unknown flag {typed!r}: "
+        assert said.startswith(begin), (name, said)
+        assert "did you mean" not in said, (name, said)
+        places = _commands_named(name, said)
+        assert set(places) <= {*COMMANDS, "data"}, (name, said)
+        flags = [flag for place in places for flag in FLAGS.get(place, ())]
+        outside_quotes = re.sub("'[^']*'", "", said)
+        for flag in re.findall(r"(?<![\w-])--[a-z][a-z-]*", outside_quotes):
+            assert flag in flags, (name, said)
+        if takers := re.search(r"(--[a-z-]+) is of ", said):
+            assert all(takers[1] in FLAGS[place] for place in places), (name, said)
+
+
+@pytest.mark.parametrize("name", sorted({*COMMANDS} - {"watch-checkpoints"}))
+def test_a_typed_flag_of_others_ends_in_its_hint(
     name: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """Whichever command it is typed behind; the same sentence of both parsers."""
+    """Whichever parser reads the command; ``watch-checkpoints`` passes flags on to ``run``."""
     monkeypatch.chdir(tmp_path)
-    if name == "watch-checkpoints":
-        pytest.skip("passes flags on to run")
-    flags = FLAGS[name]
-    for row in MEANINGS:
-        typed = f"--{row.theirs[-1]}"
-        ours = same_meaning(typed, flags)
-        if ours is None or typed in flags:
+    for typed in ("--format", "--max-new-tokens", "--tasks", "--api-key", "--overwrite"):
+        if typed in FLAGS[name]:
             continue
         assert main([*name.split(), typed, "x"]) == 2
-        said = capsys.readouterr().err
-        assert f"unknown flag {typed!r}: it is {' '.join(filter(None, ours))} here" in said
-        assert ours[0] in flags
+        said = capsys.readouterr().err.removeprefix("error: ").strip()
+        assert said == other_words.unknown_flag(typed, FLAGS[name], name)
 
 
-@pytest.mark.parametrize("flag", sorted(NO_FLAG))
-def test_what_no_flag_does_is_answered(flag: str) -> None:
+@pytest.mark.parametrize("flag", sorted({flag for each in FLAGS.values() for flag in each}))
+def test_a_flag_of_other_commands_names_them(flag: str) -> None:
+    if not flag.startswith("--"):
+        pytest.skip("typed without a flag")
     for name, flags in FLAGS.items():
-        if f"--{flag}" in flags or same_meaning(flag, flags):
-            continue
-        said = other_words.unknown_flag(f"--{flag}", flags, f"findit {name}")
-        assert f"unknown flag '--{flag}': " in said
-        assert "did you mean" not in said
+        if flag not in flags:
+            said = other_words.unknown_flag(flag, flags, name)
+            assert ". Type: " not in said, said
+
+
+def test_asking_is_advised_where_models_are_asked() -> None:
+    said = other_words.unknown_flag("--max-new-tokens", FLAGS["errors"], "errors")
+    assert "errors has none. For run: ask a server with --extra-body" in said
+    said = other_words.unknown_flag("--max-new-tokens", FLAGS["run"], "run")
+    assert said.startswith("unknown flag '--max-new-tokens': ask a server with --extra-body")
 
 
 @every_pair(
@@ -108,7 +136,7 @@ def test_letters_lead_to_no_flag_that_accepts_more(name: str) -> None:
     for flag in FLAGS[name]:
         word = flag.removeprefix("--")
         for typed in [word[:-1], f"{word}s", f"{word[0]}{word}", word[::-1]]:
-            said = other_words.unknown_flag(f"--{typed}", FLAGS[name], "findit")
+            said = other_words.unknown_flag(f"--{typed}", FLAGS[name], name)
             near = said.partition("did you mean ")[2].removesuffix("?")
             assert near not in other_words.NEVER_GUESSED, typed
 
@@ -120,8 +148,8 @@ def test_flags_that_accept_more_exist(flag: str) -> None:
 
 @pytest.mark.parametrize("typed", ["--precession", "--formatting", "--maximal", "--worker"])
 def test_letters_alone_decide_only_where_few_differ(typed: str) -> None:
-    said = other_words.unknown_flag(typed, FLAGS["run"], "findit run")
-    assert said == f"unknown flag {typed!r}. Type: findit run --help"
+    said = other_words.unknown_flag(typed, FLAGS["run"], "run")
+    assert said == f"unknown flag {typed!r}. Type: {program()} run --help"
 
 
 def test_a_misspelt_flag_needs_no_vlmevalkit(

@@ -321,7 +321,8 @@ def _usage_text(error: click.UsageError) -> str:
     context = error.ctx
     called = context.command_path if context else program()
     if context is not None and isinstance(error, click.NoSuchOption):
-        return unknown_flag(error.option_name, sorted(flags_of(context.command)), called)
+        name = called.removeprefix(program()).strip()
+        return unknown_flag(error.option_name, sorted(flags_of(context.command)), name)
     text = " ".join(error.format_message().split())
     choices = getattr(getattr(error, "param", None), "type", None)
     typed = re.search(r"'([^']*)' is not one of", text)

@@ -7,7 +7,19 @@ from pathlib import Path
 
 import click
 
-from ..core import NO_FLAG, OTHER_COMMANDS, TYPING_ERROR, as_called, closest, same_meaning
+from ..core import (
+    OTHER_COMMANDS,
+    TYPING_ERROR,
+    advice_without,
+    as_called,
+    closest,
+    first_few,
+    is_of_others,
+    program,
+    same_meaning,
+)
+
+_ASKS = "--max-usd"  # of every command that asks models of the user's choice
 
 NEVER_GUESSED = frozenset(
     {
@@ -45,38 +57,76 @@ def our_command(words: Sequence[str]) -> str:
     return ""
 
 
-def other_flag(word: str, flags: Collection[str]) -> str | None:
+def other_flag(word: str, flags: Collection[str], command: str) -> str | None:
     """Say which of a command's flags another program's is, or what to do without one.
 
-    >>> other_flag("--tasks=RefCOCO", ["--data"])
+    Args:
+        flags: that the command takes; a name without dashes is typed without a flag.
+        command: its name, as ``data list``.
+
+    >>> other_flag("--tasks=RefCOCO", ["--data"], "run")
     "unknown flag '--tasks': it is --data here"
-    >>> other_flag("--resume", ["--data"])
+    >>> other_flag("--tasks", ["data"], "data show")
+    "unknown flag '--tasks': type it without a flag"
+    >>> other_flag("--resume", ["--max-usd"], "run")
     "unknown flag '--resume': type the same command again: it goes on"
-    >>> other_flag("--anything", ["--data"])
+    >>> other_flag("--anything", ["--data"], "run")
     """
     name = word.partition("=")[0]
-    if same := same_meaning(name, flags):
+    advice = advice_without(name, command)
+    if advice is not None and not advice.of_asking:
+        return as_called(f"unknown flag {name!r}: {advice.sentence}")
+    named = [flag for flag in flags if flag.startswith("-")]
+    if same := same_meaning(name, named):
         return f"unknown flag {name!r}: it is {' '.join(filter(None, same))} here"
-    advice = NO_FLAG.get(name.lstrip("-").replace("_", "-"))
-    return f"unknown flag {name!r}: {as_called(advice)}" if advice else None
+    if same_meaning(name, flags):
+        return f"unknown flag {name!r}: type it without a flag"
+    if advice is None:
+        return None
+    begin = "" if _ASKS in flags else f"{command} has none. For run: "
+    return as_called(f"unknown flag {name!r}: {begin}{advice.sentence}")
 
 
 def misspelt_flag(word: str, flags: Collection[str]) -> str | None:
     """Say which flag was probably meant by one that is a letter or two off."""
     name = word.partition("=")[0]
-    guessed = [each for each in flags if each not in NEVER_GUESSED]
-    near = closest(name, guessed, TYPING_ERROR)
+    guessed = [flag for flag in flags if flag.startswith("-") and flag not in NEVER_GUESSED]
+    near = None if is_of_others(name) else closest(name, guessed, TYPING_ERROR)
     return f"unknown flag {name!r}: did you mean {near}?" if near is not None else None
 
 
+def flag_elsewhere(word: str, command: str) -> str | None:
+    """Say which other commands have a flag, by our word or another program's."""
+    from .main_command import COMMANDS, OLD_WORDS, command_named  # late: it imports this module
+
+    name = word.partition("=")[0]
+    takers: dict[str, list[str]] = {}
+    for other in COMMANDS:
+        if other in OLD_WORDS or other == command:
+            continue
+        flags = [flag for flag in flags_of(command_named(other)) if flag.startswith("-")]
+        same = (name, "") if name in flags else same_meaning(name, flags)
+        if same:
+            takers.setdefault(same[0], []).append(other)
+    if not takers:
+        return None
+    flag = name if name in takers else max(takers, key=lambda each: len(takers[each]))
+    return f"unknown flag {name!r}: {command} has none; {flag} is of {first_few(takers[flag], 4)}"
+
+
 def unknown_flag(word: str, flags: Collection[str], command: str) -> str:
-    """Say that ``command`` has no such flag, and what was probably meant."""
-    nowhere = f"unknown flag {word.partition('=')[0]!r}. Type: {command} --help"
-    return other_flag(word, flags) or misspelt_flag(word, flags) or nowhere
+    """Say that a command has no such flag, and what was probably meant."""
+    nowhere = f"unknown flag {word.partition('=')[0]!r}. Type: {program()} {command} --help"
+    return (
+        other_flag(word, flags, command)
+        or misspelt_flag(word, flags)
+        or flag_elsewhere(word, command)
+        or nowhere
+    )
 
 
 def flags_of(command: click.Command) -> set[str]:
-    """Return all spellings of a command's own flags."""
+    """Return all spellings of a command's own flags, and the names of what has none."""
     return {name for option in command.params for name in option.opts} | {"--version"}
 
 

@@ -203,7 +203,7 @@ def parse_host_flags(runner: Runner | None, run: RunLine, command: Command) -> d
         refuse_foreign_words(unknown, findit_names)
         # A flag of VLMEvalKit's would be refused next where FindIt asks
         known = findit_names if run.variants else findit_names | host_names
-        raise ValueError(unknown_flag(unknown[0], sorted(known), f"{program()} run"))
+        raise ValueError(unknown_flag(unknown[0], sorted(known), "run"))
     return {name: value for name, value in vars(values).items() if value not in (None, False, [])}
 
 
@@ -217,7 +217,7 @@ def refuse_foreign_words(
     for word in words:
         if not word.startswith("-"):
             continue
-        if other := other_flag(word, flags):
+        if other := other_flag(word, flags, "run"):
             raise ValueError(other)
         if not has_host and (near := misspelt_flag(word, flags)):
             raise ValueError(near)

@@ -21,8 +21,11 @@ from .command import (
 
 from .synonyms import (
     MEANINGS as MEANINGS,
-    NO_FLAG as NO_FLAG,
+    OTHER_FLAGS as OTHER_FLAGS,
     OTHER_COMMANDS as OTHER_COMMANDS,
+    Advice as Advice,
+    advice_without as advice_without,
+    is_of_others as is_of_others,
     same_meaning as same_meaning,
 )
 

@@ -41,7 +41,7 @@ MEANINGS = (
     _meaning(
         "work-dir out",
         "o out output outputs output-dir output-path output-folder output-file save-dir log-dir "
-        "results results-dir result-dir project dest destination dir",
+        "results results-dir result-dir project dest destination dir runs run",
     ),
     _meaning("out", "work-dir"),
     _meaning("like", "base-model model-family model-type family chat-template conv-template"),
@@ -97,7 +97,8 @@ MEANINGS = (
     _meaning("to", "target exporter logger"),
     _meaning("json", "output-json json-file save-json report-json"),
     _meaning("figures", "published reference published-figures"),
-    _meaning("set", "data dataset split subset"),
+    _meaning("name set", "data dataset dataset-name data-name"),
+    _meaning("set", "split subset"),
     _meaning("from", "source src path local-dir copy"),
     _meaning("replace", "overwrite exist-ok"),
     _meaning("yes", "y force assume-yes no-confirm"),
@@ -150,12 +151,11 @@ def _plain(name: str) -> str:
     return plain if len(plain) == 1 else plain.lower()
 
 
-_NO_FLAG = {
+_ASKING = {
     "format formats output-format": (
         "a format is the end of a dataset's name, as in FindIt_Scenes_mini_xyxy_json; the formats: "
         "run_findit.py formats"
     ),
-    "split subset": "a split is part of a dataset's name: run_findit.py data list",
     "max-tokens max-new-tokens max-output-tokens max-completion-tokens max-length num-predict": (
         """ask a server with --extra-body '{"max_tokens": 500}'; in a sweep file, a model has """
         "settings: {max_new_tokens: 500}"
@@ -182,6 +182,10 @@ _NO_FLAG = {
     "mm-processor-kwargs limit-mm-per-prompt data-parallel-size enforce-eager": (
         "it is a server's: --serve vllm --serve-args '--max-model-len 8192'"
     ),
+}
+
+_ANYWHERE = {
+    "split subset": "a split is part of a dataset's name: run_findit.py data list",
     "metric metrics": "a score has every metric of its benchmark",
     "csv xlsx excel tex latex md markdown": (
         "run_findit.py leaderboard outputs writes CSV, a sheet, LaTeX and Markdown"
@@ -199,10 +203,116 @@ _NO_FLAG = {
     ),
 }
 
-NO_FLAG: Mapping[str, str] = {
-    word: sentence for words, sentence in _NO_FLAG.items() for word in words.split()
+_TABLES = "CSV, a sheet, LaTeX, Markdown and JSON are always written"
+_RUNS_OF_A_FORMAT = (
+    "the format of a run is the end of its file's name; name the files of one: "
+    "outputs/M/*_xyxy_json.json"
+)
+
+_OF_RUNS = ("leaderboard", "report", "export", "compare", "errors", "samples")
+"""Commands that take runs, and neither ``--data`` nor ``--model``."""
+
+_IN_COMMANDS: Mapping[str, Mapping[str, str]] = {
+    "data d t dataset datasets task tasks benchmark bench": {
+        **dict.fromkeys(
+            _OF_RUNS, "name the files of its runs, as outputs/*/*_RefCOCO_*_xyxy_json.json"
+        ),
+        "sweep": "datasets are in its file",
+    },
+    "model m models model-name model-id": {
+        **dict.fromkeys(
+            (*_OF_RUNS, "score", "audit", "calibration", "coords"),
+            "name the folder of its runs, as outputs/FindIt-Nano",
+        ),
+        "sweep": "models are in its file",
+    },
+    "format formats output-format": {
+        "search": "it asks in many formats and says which is best; all: run_findit.py formats",
+        "sweep": "formats are keys of its file, and the ends of datasets' names in it",
+        "watch-checkpoints": "a format is the end of the name after --data",
+        "demo": "it asks in two formats, and says which is better",
+        "figures": "it writes YAML",
+        "data list": "it prints a table",
+        "data get": "files are recognised, and stored as one table; --box says what numbers are",
+        "data import": "files are recognised: COCO, YOLO, CSV and others; --box says what numbers "
+        "are",
+        "data show": "a format is the end of the dataset's name: data show "
+        "FindIt_Scenes_mini_xyxy_json",
+        "data stats": "--json FILE writes JSON",
+        "data remove": "it deletes a dataset with all its formats",
+        "data reviews": "--json FILE writes JSON",
+        "data check": "annotations are the same in all formats",
+        "score": f"{_RUNS_OF_A_FORMAT}. A score is written as JSON",
+        "leaderboard": f"{_TABLES}: --out says where. Rows of other formats: --format xyxy_json",
+        "compare": f"{_RUNS_OF_A_FORMAT}. --json FILE writes JSON",
+        "errors": f"{_RUNS_OF_A_FORMAT}. --json FILE writes JSON",
+        "audit": f"{_RUNS_OF_A_FORMAT}. --json FILE writes JSON",
+        "samples": _RUNS_OF_A_FORMAT,
+        "calibration": f"{_RUNS_OF_A_FORMAT}. --json FILE writes JSON",
+        "coords": f"{_RUNS_OF_A_FORMAT}. --json FILE writes JSON",
+        "report": "it writes one HTML page. Answers in another format: --format xyxy_json",
+        "formats": "type a part of its name: formats xywh",
+        "models": "models answer in any format; formats: run_findit.py formats",
+        "plugins": "formats: run_findit.py formats",
+        "check": "it tries every format of a benchmark",
+    },
+    "work-dir results results-dir result-dir runs run log-dir": {
+        **dict.fromkeys(
+            ("leaderboard", "report", "export"),
+            "folders of runs are typed without a flag, as outputs; --out says where to write",
+        ),
+        **dict.fromkeys(
+            ("score", "compare", "errors", "audit", "samples", "calibration", "coords"),
+            "folders of runs are typed without a flag, as outputs",
+        ),
+    },
 }
-"""What people look for that no command has, or not the one that they typed -> what to do."""
+
+_BY_WORD = {
+    word: sentence
+    for words, sentence in [*_ASKING.items(), *_ANYWHERE.items()]
+    for word in words.split()
+}
+_OF_ASKING = frozenset(word for words in _ASKING for word in words.split())
+_BY_COMMAND = {
+    word: sentences for words, sentences in _IN_COMMANDS.items() for word in words.split()
+}
+
+OTHER_FLAGS = frozenset((*_BY_WORD, *_BY_COMMAND, *(w for row in MEANINGS for w in row.theirs)))
+"""What people type who know other programs: names of other meanings, and what no command has."""
+
+
+def is_of_others(name: str) -> bool:
+    """Tell whether a flag is known of other programs: then it is no typing error.
+
+    >>> is_of_others("--api_key"), is_of_others("--limt")
+    (True, False)
+    """
+    return _plain(name) in OTHER_FLAGS
+
+
+class Advice(NamedTuple):
+    """What to do without a flag; ``of_asking``: where models are asked."""
+
+    sentence: str
+    of_asking: bool = False
+
+
+def advice_without(name: str, command: str) -> Advice | None:
+    """Return what to do in a command without a flag of other programs; None if none is known.
+
+    >>> advice_without("--resume", "run").sentence
+    'type the same command again: it goes on'
+    >>> advice_without("--output-format", "figures").sentence
+    'it writes YAML'
+    """
+    word = _plain(name)
+    if sentence := _BY_COMMAND.get(word, {}).get(command):
+        return Advice(sentence)
+    if word not in _BY_WORD:
+        return None
+    return Advice(_BY_WORD[word], word in _OF_ASKING)
+
 
 _RUN = "run (asks models, and scores)"
 _SCORE = "score (scores prediction files)"
