@@ -11,7 +11,14 @@ from every_pair import every_pair
 
 from vlmeval_findit.benchmarks.findit import parse
 from vlmeval_findit.boxes import read
-from vlmeval_findit.cli import COMMANDS, command_base, command_named, main, other_words
+from vlmeval_findit.cli import (
+    COMMANDS,
+    command_base,
+    command_named,
+    main,
+    main_command,
+    other_words,
+)
 from vlmeval_findit.core import (
     MEANINGS,
     OTHER_COMMANDS,
@@ -19,7 +26,6 @@ from vlmeval_findit.core import (
     RESULTS_VARIABLE,
     package_folder,
     program,
-    same_meaning,
     synonyms,
 )
 
@@ -52,6 +58,8 @@ def test_a_word_of_another_program_names_our_command(
     assert "Type: " in capsys.readouterr().err
 
 
+def _said(typed: str, name: str) -> str:
+    return other_words.unknown_flag(typed, FLAGS[name], name, main_command.flags_by_command)
 
 
 def _dashed(word: str) -> str:
@@ -74,7 +82,7 @@ def test_a_hint_names_flags_of_a_command_that_has_them(name: str) -> None:
         typed = _dashed(word)
         if typed in FLAGS[name]:
             continue
-        said = other_words.unknown_flag(typed, FLAGS[name], name)
+        said = _said(typed, name)
         begin = f"unknown flag {typed!r}: "
         assert said.startswith(begin), (name, said)
         assert "did you mean" not in said, (name, said)
@@ -99,7 +107,7 @@ def test_a_typed_flag_of_others_ends_in_its_hint(
             continue
         assert main([*name.split(), typed, "x"]) == 2
         said = capsys.readouterr().err.removeprefix("error: ").strip()
-        assert said == other_words.unknown_flag(typed, FLAGS[name], name)
+        assert said == _said(typed, name)
 
 
 @pytest.mark.parametrize("flag", sorted({flag for each in FLAGS.values() for flag in each}))
@@ -108,14 +116,14 @@ def test_a_flag_of_other_commands_names_them(flag: str) -> None:
         pytest.skip("typed without a flag")
     for name, flags in FLAGS.items():
         if flag not in flags:
-            said = other_words.unknown_flag(flag, flags, name)
+            said = _said(flag, name)
             assert ". Type: " not in said, said
 
 
 def test_asking_is_advised_where_models_are_asked() -> None:
-    said = other_words.unknown_flag("--max-new-tokens", FLAGS["errors"], "errors")
+    said = _said("--max-new-tokens", "errors")
     assert "errors has none. For run: ask a server with --extra-body" in said
-    said = other_words.unknown_flag("--max-new-tokens", FLAGS["run"], "run")
+    said = _said("--max-new-tokens", "run")
     assert said.startswith("unknown flag '--max-new-tokens': ask a server with --extra-body")
 
 
@@ -136,7 +144,7 @@ def test_letters_lead_to_no_flag_that_accepts_more(name: str) -> None:
     for flag in FLAGS[name]:
         word = flag.removeprefix("--")
         for typed in [word[:-1], f"{word}s", f"{word[0]}{word}", word[::-1]]:
-            said = other_words.unknown_flag(f"--{typed}", FLAGS[name], name)
+            said = _said(f"--{typed}", name)
             near = said.partition("did you mean ")[2].removesuffix("?")
             assert near not in other_words.NEVER_GUESSED, typed
 
@@ -148,7 +156,7 @@ def test_flags_that_accept_more_exist(flag: str) -> None:
 
 @pytest.mark.parametrize("typed", ["--precession", "--formatting", "--maximal", "--worker"])
 def test_letters_alone_decide_only_where_few_differ(typed: str) -> None:
-    said = other_words.unknown_flag(typed, FLAGS["run"], "run")
+    said = _said(typed, "run")
     assert said == f"unknown flag {typed!r}. Type: {program()} run --help"
 
 

@@ -15,7 +15,7 @@ from typing import Any, TextIO, TypeVar
 import click
 from click.shell_completion import CompletionItem
 
-from ..core import RESULTS_VARIABLE, as_called, clear_leftovers, printable_lines
+from ..core import RESULTS_VARIABLE, as_called, clear_leftovers, not_there, printable_lines
 from ..data import BoxForm
 
 AnyCommand = TypeVar("AnyCommand", bound=Callable[..., Any] | click.Command)
@@ -229,7 +229,8 @@ def error_text(error: ValueError | OSError) -> str:
     text = str(error)
     if error.filename and error.strerror:
         is_missing = isinstance(error, FileNotFoundError)
-        text = f"{error.filename}: {'does not exist' if is_missing else error.strerror}"
+        why = not_there(Path(os.fsdecode(error.filename))) if is_missing else error.strerror
+        text = f"{error.filename}: {why}"
     return as_called(scrub(f"{text}{folder_advice(error)}"))
 
 
@@ -387,7 +388,7 @@ def _use_plugins(_: click.Context, __: click.Parameter, paths: tuple[Path, ...])
         named.setdefault(file, f"{FILES_VARIABLE}: {file}")
     for file, where in named.items():
         if not Path(file).is_file():
-            raise PluginError(f"{where}: the file does not exist")
+            raise PluginError(f"{where}: the file {not_there(Path(file))}")
         if os.pathsep in file:
             raise PluginError(f"{where}: its path contains {os.pathsep!r}: move the file")
     os.environ[FILES_VARIABLE] = os.pathsep.join(dict.fromkeys([*before, *named]))

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from ..benchmarks.findit import Family, parse
-from ..core import as_called, first_few, flag_name, suggestion
+from ..core import as_called, first_few, flag_name, not_there, suggestion
 from ..data import (
     ANNOTATION_FORMATS,
     SOURCES,
@@ -150,7 +150,8 @@ def command(**flags: Any) -> int:
     folder = flags["image_root"] or layout.images
     if not folder.is_dir():
         raise AnnotationError(
-            f"{folder}: the folder does not exist. Name that of the images: --image-root DIR"
+            f"{folder}: the folder {not_there(folder, '.')} Name that of the images: "
+            "--image-root DIR"
         )
     if layout.path != path or path.is_dir():
         print_folded(f"{path} is read as {layout.seen}")

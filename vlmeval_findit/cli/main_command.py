@@ -45,6 +45,7 @@ from .command_base import (
     shared_options,
 )
 from .other_words import flags_of, our_command, unknown_flag, with_help_flag
+from .placeholders import placeholder_note
 from .unread_output import unread_output
 
 GROUPS = {
@@ -189,6 +190,12 @@ def command_named(name: str) -> click.Command:
     return command
 
 
+def flags_by_command() -> dict[str, set[str]]:
+    """Return the flags of every command that is listed."""
+    listed = [name for name in COMMANDS if name not in OLD_WORDS]
+    return {name: flags_of(command_named(name)) for name in listed}
+
+
 def _import(name: str) -> ModuleType:
     """Import a command's module, and never look for garbage among what it imports: that stays."""
     if name in sys.modules:
@@ -291,7 +298,7 @@ def _run(arguments: list[str]) -> int:
         say(error.format_message())
         return 0
     except click.UsageError as error:
-        print_note(f"error: {_usage_text(error)}")
+        print_note(f"error: {_usage_text(error)}{placeholder_note(arguments)}")
         return EXIT_REFUSED
     except (KeyboardInterrupt, click.Abort):
         say("stopped", file=sys.stderr)
@@ -305,7 +312,7 @@ def _run(arguments: list[str]) -> int:
         from ..core import is_disk_full
 
         # FindIt's errors derive from ValueError: the message says why an input cannot be used.
-        print_note(f"error: {error_text(error)}")
+        print_note(f"error: {error_text(error)}{placeholder_note(arguments)}")
         return EXIT_LIMIT_REACHED if is_disk_full(error) else EXIT_REFUSED
     except Exception as error:
         from ..core import error_line, raised_in
@@ -322,7 +329,8 @@ def _usage_text(error: click.UsageError) -> str:
     called = context.command_path if context else program()
     if context is not None and isinstance(error, click.NoSuchOption):
         name = called.removeprefix(program()).strip()
-        return unknown_flag(error.option_name, sorted(flags_of(context.command)), name)
+        flags = sorted(flags_of(context.command))
+        return unknown_flag(error.option_name, flags, name, flags_by_command)
     text = " ".join(error.format_message().split())
     choices = getattr(getattr(error, "param", None), "type", None)
     typed = re.search(r"'([^']*)' is not one of", text)

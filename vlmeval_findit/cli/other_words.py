@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 
 import click
@@ -18,6 +18,8 @@ from ..core import (
     program,
     same_meaning,
 )
+
+FlagsByCommand = Mapping[str, Collection[str]]
 
 _ASKS = "--max-usd"  # of every command that asks models of the user's choice
 
@@ -95,16 +97,14 @@ def misspelt_flag(word: str, flags: Collection[str]) -> str | None:
     return f"unknown flag {name!r}: did you mean {near}?" if near is not None else None
 
 
-def flag_elsewhere(word: str, command: str) -> str | None:
+def flag_elsewhere(word: str, command: str, by_command: FlagsByCommand) -> str | None:
     """Say which other commands have a flag, by our word or another program's."""
-    from .main_command import COMMANDS, OLD_WORDS, command_named  # late: it imports this module
-
     name = word.partition("=")[0]
     takers: dict[str, list[str]] = {}
-    for other in COMMANDS:
-        if other in OLD_WORDS or other == command:
+    for other, its_flags in by_command.items():
+        if other == command:
             continue
-        flags = [flag for flag in flags_of(command_named(other)) if flag.startswith("-")]
+        flags = [flag for flag in its_flags if flag.startswith("-")]
         same = (name, "") if name in flags else same_meaning(name, flags)
         if same:
             takers.setdefault(same[0], []).append(other)
@@ -114,13 +114,18 @@ def flag_elsewhere(word: str, command: str) -> str | None:
     return f"unknown flag {name!r}: {command} has none; {flag} is of {first_few(takers[flag], 4)}"
 
 
-def unknown_flag(word: str, flags: Collection[str], command: str) -> str:
-    """Say that a command has no such flag, and what was probably meant."""
+def unknown_flag(
+    word: str, flags: Collection[str], command: str, by_command: Callable[[], FlagsByCommand]
+) -> str:
+    """Say that a command has no such flag, and what was probably meant.
+
+    ``by_command`` returns the flags of all commands; it is asked last, as all are imported then.
+    """
     nowhere = f"unknown flag {word.partition('=')[0]!r}. Type: {program()} {command} --help"
     return (
         other_flag(word, flags, command)
         or misspelt_flag(word, flags)
-        or flag_elsewhere(word, command)
+        or flag_elsewhere(word, command, by_command())
         or nowhere
     )
 

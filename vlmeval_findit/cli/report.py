@@ -17,6 +17,7 @@ from ..core import (
     as_called,
     atomic_write,
     counted,
+    not_there,
     suffix_of,
     write_together,
 )
@@ -219,7 +220,8 @@ def _files_of(path: Path) -> SweepFiles:
         planned = tuple(_first_cells(sweep))
         return SweepFiles(sweep.work_dir.absolute(), sweep.journal.absolute(), planned)
     if suffix_of(path) in (".yaml", ".yml") and not path.is_dir():
-        raise ConfigError(f"{path}: the file does not exist (a work dir may be created later)")
+        why = not_there(path, " (a work dir may be created later)")
+        raise ConfigError(f"{path}: the file {why}")
     # By default the journal of a search lies next to its work dir.
     journal = path.absolute().parent / SWEEP_JOURNAL
     return SweepFiles(path.absolute(), journal if journal.is_file() else None)

@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 import click
 
 from ..benchmarks import begins_with_prefix, resembles_dataset_name
-from ..core import HostFlag, Runner, flag_name, has_dataset, host_flags, program, suggestion
+from ..core import HostFlag, Runner, flag_name, has_dataset, host_flags, not_there, suggestion
 from ..engine import CellBuilder, Deployment, LocalBaseline, check_model, deployment_of
 from ..models import (
     ModelEntry,
@@ -35,6 +35,7 @@ from .early_checks import (
     check_rows,
     parse_ours,
 )
+from .main_command import flags_by_command
 from .model_options import AskingCommand
 from .other_words import flags_of, misspelt_flag, other_flag, unknown_flag
 from .overriding import check_overridden
@@ -203,7 +204,7 @@ def parse_host_flags(runner: Runner | None, run: RunLine, command: Command) -> d
         refuse_foreign_words(unknown, findit_names)
         # A flag of VLMEvalKit's would be refused next where FindIt asks
         known = findit_names if run.variants else findit_names | host_names
-        raise ValueError(unknown_flag(unknown[0], sorted(known), "run"))
+        raise ValueError(unknown_flag(unknown[0], sorted(known), "run", flags_by_command))
     return {name: value for name, value in vars(values).items() if value not in (None, False, [])}
 
 
@@ -283,9 +284,8 @@ def check_image_roots(run: RunLine) -> None:
                 f"{suggestion(key, keys)}. Type: --image-root {keys[0]}=DIR"
             )
         if not folder or not folder_from(folder).is_dir():
-            raise ValueError(
-                f"--image-root {pair}: the folder does not exist. Type: --image-root {key}=DIR"
-            )
+            why = not_there(folder_from(folder or key), f". Type: --image-root {key}=DIR")
+            raise ValueError(f"--image-root {pair}: the folder {why}")
 
 
 def _refuse_baselines(run: RunLine, deployments: Sequence[Deployment]) -> None:

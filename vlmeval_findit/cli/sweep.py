@@ -20,6 +20,7 @@ from ..core import (
     EXIT_SOME_FAILED,
     as_called,
     config_here_or_shipped,
+    not_there,
 )
 from ..engine import (
     CancelToken,
@@ -101,10 +102,11 @@ def sweep_command(
                 f"{config} races formats, but --formats names one for each model. Leave it out"
             )
         if not formats.is_file():
-            raise ValueError(
-                f"--formats {formats}: the file does not exist. Searches and sweeps over several "
-                f"formats write one: run_findit.py search --model NAME --out {formats}"
+            made = (
+                ". Searches and sweeps over several formats write one: run_findit.py search "
+                f"--model NAME --out {formats}"
             )
+            raise ValueError(f"--formats {formats}: the file {not_there(formats, made)}")
         sweep = in_best_formats(sweep, BestFormats(formats))
     return run_or_count(sweep, options, sweep.work_dir / "best_formats.yaml")
 

@@ -21,6 +21,7 @@ from ..core import (
     as_called,
     counted,
     error_line,
+    not_there,
 )
 from ..export import TARGETS, exporter
 from ..leaderboard import curve_table, group_comparable, learning_curves, reward_table
@@ -116,7 +117,7 @@ def command(
     if is_verbose():
         flags.append("-v")
     if once and not folder.is_dir():
-        raise ValueError(f"{folder}: the folder does not exist")
+        raise ValueError(f"{folder}: the folder {not_there(folder)}")
     first = _first_whole(checkpoints_in(folder))
     if first is None:
         _check_flags(name, folder, flags)

@@ -23,7 +23,6 @@ from .synonyms import (
     MEANINGS as MEANINGS,
     OTHER_FLAGS as OTHER_FLAGS,
     OTHER_COMMANDS as OTHER_COMMANDS,
-    Advice as Advice,
     advice_without as advice_without,
     is_of_others as is_of_others,
     same_meaning as same_meaning,
@@ -111,6 +110,11 @@ from .json_values import (
 from .objects_in_text import (
     objects_in as objects_in,
     unescaped as unescaped,
+)
+
+from .near_path import (
+    near_path as near_path,
+    not_there as not_there,
 )
 
 from .files import (

@@ -12,6 +12,8 @@ from importlib import metadata
 from pathlib import Path
 
 from .files import modules_sha256
+from .formatting import TYPING_ERROR, closest
+from .near_path import near_path, not_there
 
 _PACKAGE = Path(__file__).resolve().parents[1]
 
@@ -84,7 +86,11 @@ def config_here_or_shipped(path: Path) -> Path:
     # datasets.yaml names folders of images.
     names = sorted({path.name for path in folder.glob("*.yaml")} - {"datasets.yaml"})
     sweeps = ", ".join(f"configs/{name}" for name in names)
-    raise FileNotFoundError(f"{path}: the file does not exist; the package has {sweeps}")
+    near = closest(path.name, names, TYPING_ERROR)
+    if near_path(path) is None and near is not None:
+        raise FileNotFoundError(f"{path}: the file does not exist: did you mean configs/{near}?")
+    why = not_there(path, f"; the package has {sweeps}")
+    raise FileNotFoundError(f"{path}: the file {why}")
 
 
 # Imported name -> the extra that brings it (pyproject.toml)

@@ -35,6 +35,7 @@ from ..core import (
     TextError,
     Whole,
     YesNo,
+    not_there,
     parse_yaml,
     read_text,
     row_of,
@@ -322,6 +323,9 @@ def read_figures(path: Path) -> Sequence[PublishedFigure]:
         raise FiguresFileError(f"{path}: {error.below()}") from None
     except TextError as error:
         raise FiguresFileError(error.message_for(path)) from None
+    except FileNotFoundError:
+        why = not_there(path, ": run_findit.py figures --template writes one")
+        raise FiguresFileError(f"{path}: the file {why}") from None
     except OSError as error:
         raise FiguresFileError(f"{path}: {error.strerror or error}") from None
     if not figures:

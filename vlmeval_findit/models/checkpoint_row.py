@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from ..boxes import Space
-from ..core import closest, suggestion
+from ..core import closest, near_path, suggestion
 from ..protocol import DatasetVariant
 from ..storage import check_model_name
 from .adapter import HUB_IDENTIFIER, adapter_of
@@ -291,8 +291,13 @@ def _word(name: str) -> str:
 
 def _not_here(checkpoint: str) -> str:
     weights = _identifier(checkpoint)
-    is_here = Path(weights).is_dir()
-    return "" if is_here else f" (it is not on this machine: hf download {weights} config.json)"
+    if Path(weights).is_dir():
+        return ""
+    # A folder begins it: then the rest is misspelt, and nobody means a model of the hub.
+    near = near_path(Path(weights)) if Path(weights).parent.is_dir() else None
+    if near is not None:
+        return f" ({weights} does not exist: did you mean {near}?)"
+    return f" (it is not on this machine: hf download {weights} config.json)"
 
 
 def _refuse_unloadable(where: str, checkpoint: str, architecture: Architecture) -> None:

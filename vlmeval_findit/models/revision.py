@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from ..core import FileHashes, HashedFile, file_sha256, read_json, write_text_once
+from ..core import FileHashes, HashedFile, file_sha256, not_there, read_json, write_text_once
 from ..storage import FolderError, lmu_data_root, make_lmu_data_root
 from .adapter import HUB_IDENTIFIER, adapter_of, refuse_adapter
 from .checkpoint_settings import refuse_settings_files
@@ -28,6 +28,7 @@ log = logging.getLogger(__name__)
 HASH_CACHE = "findit_checkpoints.json"
 _LARGE = 1 << 20  # bytes from which on a file's hash is cached
 _WORTH_SAYING = 4 << 30  # bytes from which on hashing is logged
+_HUB = " (an identifier of the Hugging Face hub is OWNER/NAME)"
 _AT_ONCE = 8  # files hashed in parallel: hashing releases the GIL
 
 
@@ -128,10 +129,7 @@ def refuse_missing(checkpoint: str) -> None:
             )
         _refuse_weights(checkpoint)
     elif not HUB_IDENTIFIER.fullmatch(checkpoint):
-        raise ValueError(
-            f"{checkpoint}: the folder does not exist (an identifier of the Hugging Face hub is "
-            "OWNER/NAME)"
-        )
+        raise ValueError(f"{checkpoint}: the folder {not_there(Path(checkpoint), _HUB)}")
 
 
 def _refuse_weights(folder: str) -> None:

@@ -12,7 +12,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from ..core import TextError, read_text, sha256_of, suggestion, with_unix_lines
+from ..core import TextError, not_there, read_text, sha256_of, suggestion, with_unix_lines
 from .benchmark import Benchmark, PromptSet
 from .dataset_variant import Message, PartKind, system, text
 
@@ -116,7 +116,7 @@ def _text_of(flag: str, path: str | None) -> str | None:
     try:
         words = with_unix_lines(read_text(Path(path))).rstrip("\n")
     except FileNotFoundError:
-        raise ValueError(f"{flag} {path}: the file does not exist") from None
+        raise ValueError(f"{flag} {path}: the file {not_there(Path(path))}") from None
     except OSError as error:
         raise ValueError(f"{flag} {path}: {error.strerror}") from None
     except TextError as error:

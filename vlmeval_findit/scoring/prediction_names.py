@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from .. import benchmarks
-from ..core import as_called, suffix_of
+from ..core import as_called, not_there, suffix_of
 from ..protocol import Identity
 from ..storage import (
     PREDICTION_FORMATS,
@@ -63,7 +63,7 @@ def prediction_files(paths: Iterable[Path]) -> list[Path]:
     files: dict[tuple[Path, str], Path] = {}
     for path in paths:
         if not path.exists():
-            raise FileNotFoundError(f"{path}: does not exist")
+            raise FileNotFoundError(f"{path}: {not_there(path)}")
         inside = [path]
         if path.is_dir():
             inside = [file for file in sorted(files_below(path)) if _is_predictions(file)]

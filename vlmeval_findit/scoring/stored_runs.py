@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ..benchmarks import benchmark_of, parse
-from ..core import file_sha256
+from ..core import file_sha256, not_there
 from ..protocol import (
     Benchmark,
     DatasetNameError,
@@ -230,7 +230,7 @@ def _provenances(path: Path) -> list[Path]:
             )
         return inside
     if not path.exists():
-        raise FileNotFoundError(f"{path}: does not exist; {_EXAMPLE}")
+        raise FileNotFoundError(f"{path}: {not_there(path, f'; {_EXAMPLE}')}")
     provenance = run_of(path).provenance
     if not provenance.is_file():
         raise RunError(

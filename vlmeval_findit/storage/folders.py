@@ -30,6 +30,7 @@ from ..core import (
     clone_folder,
     file_sha256,
     locked,
+    not_there,
     parse_json,
     quoted_value,
     read_text,
@@ -364,7 +365,7 @@ def config_file() -> Path | None:
     if named:
         path = folder_from(named)
         if not path.is_file():
-            raise FolderError(f"FINDIT_CONFIG={named}: the file does not exist")
+            raise FolderError(f"FINDIT_CONFIG={named}: the file {not_there(path)}")
         return path
     for base in filter(None, (Path(), clone_folder())):
         path = base / "configs" / "datasets.yaml"

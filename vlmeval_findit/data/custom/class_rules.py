@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 
-from ...core import suggestion
+from ...core import not_there, suggestion
 from ..annotated_samples import AnnotationError
 from .text_encodings import text_of
 from .uncounted_objects import says_not_to_count
@@ -152,7 +152,7 @@ def _pairs(value: str, encoding: str | None) -> list[tuple[str, str, str]]:
 
 def _pairs_of_file(path: Path, encoding: str | None) -> list[tuple[str, str, str]]:
     if not path.is_file():
-        raise AnnotationError(f"--rename-class @{path}: the file does not exist")
+        raise AnnotationError(f"--rename-class @{path}: the file {not_there(path)}")
     pairs = []
     for number, row in enumerate(csv.reader(text_of(path, encoding).splitlines()), 1):
         if not row:

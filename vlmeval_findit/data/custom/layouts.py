@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from itertools import chain, islice
 from pathlib import Path, PurePath
 
-from ...core import suffix_of
+from ...core import not_there, suffix_of
 from ..annotated_samples import AnnotationError
 from ..ledger import Ledger
 from .annotation_formats import (
@@ -73,7 +73,7 @@ def recognise(path: Path, split: str | None, encoding: str | None = None) -> Lay
     if path.is_dir():
         return _recognise_folder(path, split, encoding)
     if not path.exists():
-        raise AnnotationError(f"{path}: does not exist")
+        raise AnnotationError(f"{path}: {not_there(path)}")
     if suffix_of(path) in (".yaml", ".yml"):
         images = path.parent / "images"
         return Layout(YOLO, path, images if images.is_dir() else path.parent, YOLO.name)
