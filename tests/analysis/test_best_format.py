@@ -71,7 +71,9 @@ def test_everything_names_the_same_format(
     # The value that formats are ranked by has one name, and that name one meaning.
     whole = "F1@0.5 (failed calls as misses)"
     headline = whole if any(result.failed for result in results) else "F1@0.5"
-    assert f"M: best format on FindIt {expected} ({headline} " in capsys.readouterr().out
+    said = " ".join(capsys.readouterr().out.split())
+    best = f"M: best format of {len(answers)} on Pascal (100 queries): {expected}"
+    assert f"{best} ({headline} " in said
     written = yaml.safe_load((tmp_path / "formats.yaml").read_text(encoding="utf-8"))
     of_model = written["models"]["M"]["FindIt"]
     ranked_by = {each["format"]: each[headline] for each in of_model["averages"]}

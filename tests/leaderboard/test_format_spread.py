@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
 
 import pytest
-from scored_runs import World, failing, speaking
+from scored_runs import World, failing, query, speaking
 
 from vlmeval_findit.leaderboard import (
     Board,
@@ -88,6 +89,28 @@ def test_a_sentence_says_what_the_wrong_format_costs(
         assert sentence.endswith(".")
     else:
         assert sentence == ""
+
+
+IMAGES = (1, 3, 4, 5, 7, 12, 40)
+BOUNDS = re.compile(r"loses [\d.]+ points(?: \(([\d.-]+) to ([\d.-]+)\)| \((not [^)]+)\))")
+
+
+@pytest.mark.parametrize("images", IMAGES)
+@pytest.mark.parametrize("poor", [0.0, 0.8])
+def test_an_interval_of_a_loss_is_one_of_losses(images: int, poor: float, world: World) -> None:
+    """Where a difference may be chance, words say so: no interval of a loss goes below 0."""
+    world.table("Pascal", [query(i, picture=f"{i}.jpg") for i in range(images)])
+    chances = {"xyxy_text": 1.0, "xyxy_json": poor, "xywh_json": poor}
+    board = board_of(world, {"A": chances, "B": {"xyxy_json": 0.9}})
+    spreads = format_spreads(board)
+    sentence = spread_sentence(board, spreads)
+    found = BOUNDS.findall(sentence)
+    assert len(found) == sentence.count("loses") - sentence.count("none loses")
+    for low, high, words in found:
+        assert words or 0 < float(low) <= float(high) <= 100
+    (spread,) = spreads
+    assert spread.worst.to_best is not None
+    assert bool(found[0][2]) != spread.worst.to_best.significant
 
 
 def test_the_table_has_differences_to_the_best_format(world: World) -> None:

@@ -82,8 +82,18 @@ def with_voters(board: Board) -> Board:
     return replace(board, cells=cells)
 
 
+def told_apart(world: World) -> Board:
+    """Return a board whose ranks are no ranges."""
+    world.table("Pascal", [query(i, picture=f"{i}.jpg") for i in range(40)])
+    name = "FindIt_Pascal_xyxy_json"
+    for model, rate in (("All", 1.1), ("Half", 0.5), ("Poor", -1.0)):
+        world.predict(model, name, finding(name, 3, rate))
+    return make_board(load_runs([world.runs]))
+
+
 MADE = {
     "chosen": lambda world: board_of(world, 40, ("Pascal", "SVG")),
+    "told apart": told_apart,
     "one table": lambda world: board_of(world, 40, ("Pascal",), "xyxy_json"),
     "named": lambda world: board_of(world, 40, ("Pascal", "SVG"), "Many=xyxy_json"),
     "few images": lambda world: board_of(world, 3, ("Pascal",), "xyxy_json"),
@@ -92,7 +102,7 @@ MADE = {
 }
 
 
-@pytest.fixture(scope="module", params=few_fast(MADE, 2))
+@pytest.fixture(scope="module", params=few_fast(MADE, 3))
 def board(request, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Board]:
     with pytest.MonkeyPatch.context() as patch:
         yield MADE[request.param](small_world(tmp_path_factory.mktemp("signs"), patch))

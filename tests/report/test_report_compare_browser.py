@@ -51,7 +51,7 @@ def test_the_page_opens_with_two_models_that_differ(opened: Any) -> None:
     assert len(chrome.texts(opened, ".couple")) == 4
     sentence = chrome.text_of(opened, "difference-text")
     assert sentence.startswith(
-        "Good has +50.0 points of F1@0.5 elsewhere on <i>Evil (95 % interval +"
+        "On Pascal, Good has 50.0 points of F1@0.5 elsewhere more than <i>Evil (95 % interval +"
     )
     assert "row 10 · A - B: +100.0" in chrome.texts(opened, ".couple h3")[0]
     assert chrome.EVIL in chrome.texts(opened, ".couple h3")[0]
@@ -69,7 +69,7 @@ def test_swapped_sides_change_signs_and_cells(opened: Any) -> None:
     assert after[3] == f"{high} to {low}".translate(turn)
     assert after[4] == before[4]
     assert chrome.text_of(opened, "difference-text").startswith(
-        "Good has +50.0 points of F1@0.5 elsewhere on <i>Evil"
+        "On Pascal, Good has 50.0 points of F1@0.5 elsewhere more than <i>Evil"
     )
     assert chrome.texts(opened, "#finds td") == ["10", "0", "20", "0"]
     chrome.choose(opened, show="only Good finds (20)")

@@ -150,7 +150,10 @@ def test_two_models_have_the_mean_over_datasets(opened: Any) -> None:
     assert name.startswith("F1@0.5, Overall (mean of 2)")
     values = chrome.texts(opened, f"{means} td")
     assert " to " in values[3]
-    assert "Overall (mean of 2)" in chrome.text_of(opened, "mean-text")
+    said = {name: chrome.text_of(opened, name) for name in ("mean-text", "difference-text")}
+    assert said["mean-text"].startswith("On average over 2 datasets (Overall), ")
+    dataset = opened.execute_script("return document.getElementById('sides-dataset').value")
+    assert said["difference-text"].startswith(f"On {dataset}, ")
     opened.find_element("id", "turn").click()
     turned = chrome.texts(opened, f"{means} td")
     assert turned[:2] == values[1::-1]

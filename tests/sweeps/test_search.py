@@ -105,9 +105,10 @@ def test_sweeps_read_the_file_of_a_search(
     right = Knowing([BEST, "FindIt_Demo_yxhw_json_bbox_2d"])
     path = tmp_path / "best_formats.yaml"
     report_formats(go(search(tmp_path, limit=19), FakeDeployment(right)), path)
-    best = "FullImage: best format on FindIt yxhw_json_bbox_2d (F1@0.5 100.0)"
+    best = "FullImage: best format of 19 on Demo (19 queries): yxhw_json_bbox_2d (F1@0.5 100.0)"
     printed = capsys.readouterr().out
-    assert best in printed
+    assert best in " ".join(printed.split())
+    assert "Next" not in printed, "nothing is known of how the model was asked"
     assert BestFormats(path).models == {"FullImage": {"FindIt": "yxhw_json_bbox_2d"}}
     found = yaml.safe_load(path.read_text())["models"]["FullImage"]["FindIt"]
     # It is the best on both halves.

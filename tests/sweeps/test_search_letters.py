@@ -39,7 +39,7 @@ def test_all_formats_are_asked_once_and_the_best_is_written(
             assert main([*command, *where]) == 0
             assert len(server.asked) == CALLS, "the second time nothing is asked"
         shown = capsys.readouterr().out
-        assert "My-Own: best format on Letters json (Accuracy 33.3)" in shown
+        assert "My-Own: best format of 3 on Zoo (24 queries): json (Accuracy 33.3)" in shown
         actual = yaml.safe_load((tmp_path / "best.yaml").read_text())["models"]["My-Own"]["Letters"]
         assert (actual["winner"], actual["tables"]) == ("json", ["Zoo"])
         assert actual["rule"] == ranking_rule(LETTERS)
@@ -82,7 +82,7 @@ def test_a_sweep_over_two_benchmarks_writes_two_winners(
 
     with ChatServer(everything) as server:
         assert main(["sweep", str(config), "--base-url", server.url]) == 0
-    assert "My-Own: best format on Letters json (" in capsys.readouterr().out
+    assert "My-Own: best format of 2 on Zoo (6 queries): json (" in capsys.readouterr().out
     actual = BestFormats(tmp_path / "sweep" / "best_formats.yaml").models["My-Own"]
     assert actual == {"FindIt": "xyxy_text", "Letters": "json"}
 

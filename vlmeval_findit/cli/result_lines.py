@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -95,10 +96,15 @@ def report_formats(
     race: bool = False,
     entries: Sequence[ModelEntry] = (),
 ) -> None:
-    """Name the best format of every model and benchmark with several, and write them down."""
-    words = {entry.name: entry.prompt for entry in entries}
+    """Name the best format of every model and benchmark with several, and write them down.
+
+    ``entries``: the models, of which it is said what to type next.
+    """
+    entry_of = {entry.name: entry for entry in entries}
+    words = {name: entry.prompt for name, entry in entry_of.items()}
     outcomes: dict[str, dict[str, Mapping[str, Any]]] = {}
     contests: dict[tuple[str, str], list[CellResult]] = {}
+    following: list[str] = []
     for result in filter(lambda result: result.compared, results):
         key = result.model, benchmark_of(result.variant).name
         contests.setdefault(key, []).append(result)
@@ -121,13 +127,19 @@ def report_formats(
         best = ranked[0]
         headline = metric.title
         value = next(iter(best.metric_values.values()))
-        if value == benchmark.ranking[0].worst:
+        if not benchmark.ranking[0].can_be_best(value):
             say(f"{model}: no best format: {headline} is {value:g} in every format")
             continue
-        over = f", on average over {best.datasets} tables" if best.datasets > 1 else ""
-        say(f"{model}: best format on {name} {best.format} ({headline} {value:.1f}{over})")
+        in_best = [result for result in contest if result.variant.format == best.format]
+        formats = len({result.variant.format for result in contest})
+        print_folded(
+            f"{model}: best format of {formats} on {_asked(in_best)}: {best.format} "
+            f"({headline} {value:.1f})"
+        )
         say(f"  {ELSEWHERE}: {_value_elsewhere(found, benchmark.metrics[0])}")
         outcomes.setdefault(model, {})[name] = found
+        if model in entry_of:
+            following.append(_next_step(entry_of[model], contest, in_best))
     if outcomes:
         write_formats(path, outcomes)
         print_folded(f"Formats with intervals: {path} (sweep … --formats {path})")
@@ -135,6 +147,41 @@ def report_formats(
             "The best of many formats is optimistic on the rows that it was chosen on. "
             f"{ELSEWHERE.capitalize()}: {ELSEWHERE_MEANING}."
         )
+    for line in dict.fromkeys(following):
+        say(line)
+
+
+_NAMED_TABLES = 3  # Tables that a sentence names
+
+
+def _asked(results: Sequence[CellResult]) -> str:
+    """Say what a format was asked: ``Scenes_mini (20 queries)``, or a mean over several tables."""
+    names = [result.variant.board_dataset for result in results]
+    queries = f"{sum(result.rows for result in results):,} queries"
+    if len(names) == 1:
+        return f"{names[0]} ({queries})"
+    more = f" and {len(names) - _NAMED_TABLES} more" if len(names) > _NAMED_TABLES else ""
+    return f"average over {len(names)} tables ({', '.join(names[:_NAMED_TABLES])}{more}; {queries})"
+
+
+def _next_step(
+    entry: ModelEntry, contest: Sequence[CellResult], in_best: Sequence[CellResult]
+) -> str:
+    """Return what to type next: ask the rest in the best format; else look at all formats.
+
+    A model that more than its name and checkpoint say is not asked by a line that we can write.
+    """
+    named = ModelEntry(entry.name, checkpoint=entry.checkpoint, like=entry.like)
+    if entry == named and any(result.rows < result.table_rows for result in in_best):
+        model = entry.name if entry.checkpoint is None else f"{entry.name}={entry.checkpoint}"
+        like = [] if entry.like is None else ["--like", entry.like]
+        datasets = [result.variant.name for result in in_best]
+        words = ["run", "--data", *datasets, "--model", model, *like]
+        what = f"Next, all queries of {entry.name} in it:"
+    else:
+        words = ["report", os.path.commonpath([result.path.parent for result in contest])]
+        what = "Next, every format and its answers:"
+    return as_called(f"{what}\n  python run_findit.py {shlex.join(words)}")
 
 
 def _value_elsewhere(found: Mapping[str, Any], metric: Metric) -> str:

@@ -184,7 +184,8 @@ class _MarkOfModel(NamedTuple):
 
 def _accuracy_cell(row: _MarkOfModel) -> TableCell:
     mark = row.mark
-    return TableCell(mark.accuracy, mark.interval, best=mark.to_best is None)
+    is_best = mark.to_best is None and _ACCURACY.can_be_best(mark.accuracy)
+    return TableCell(mark.accuracy, mark.interval, best=is_best)
 
 
 _SIGNS = {
@@ -290,17 +291,17 @@ def _tested(
     for name, mark in known.items():
         to_best = None
         if name != best:
-            to_best = choice.difference(estimates[name], estimates[best], _NAME)
-        interval = metric_intervals(estimates[name])[_NAME]
+            to_best = choice.difference(estimates[name], estimates[best], _ACCURACY.name)
+        interval = metric_intervals(estimates[name])[_ACCURACY.name]
         tested[name] = mark._replace(interval=interval, to_best=to_best)
     return tested
 
 
-_NAME = "accuracy"
+_ACCURACY = Metric("accuracy", {"right": 1}, {"asked": 1}, empty=None)  # Of all marks
 
 
 def _estimate(kind: str, name: str, sums: ClusteredSums) -> Estimate:
     """Estimate the accuracy of a mark over all its questions."""
     right = {SumKey("right", kind, name): 1.0}
     asked = {SumKey("asked", kind, name): 1.0}
-    return estimate_metrics([Metric(_NAME, right, asked, empty=None)], sums)
+    return estimate_metrics([replace(_ACCURACY, part=right, whole=asked)], sums)

@@ -63,7 +63,8 @@ class RankedValue:
     # Paired difference to the model a rank above, of the same tests; None for the first, and
     # without a rank
     to_above: Difference | None = None
-    best: bool = False  # No value that has a rank in the column is printed as a better one
+    # No value that has a rank in the column is printed as a better one, and it is not nothing
+    best: bool = False
     voted: bool = False  # Reviewers of the labels that it is scored with saw the model's answers
 
     @property
@@ -439,6 +440,8 @@ def _ranked_values(
         choice = choice_among(len(order))
         ranges = rank_ranges(estimates, metric.name, choice)
         printed = [printed_number(FieldType.VALUE, values[model]) for model in order]
+        # One alone is in no contest, and of those that score nothing none is the best.
+        has_best = len(order) > 1 and metric.can_be_best(values[order[0]])
         rank = 1
         for at, model in enumerate(order):
             test = None
@@ -455,7 +458,7 @@ def _ranked_values(
                 rank=rank,
                 ranks=ranges[at] if len(order) > 1 else None,
                 to_above=test,
-                best=len(order) > 1 and printed[at] == printed[0],  # One alone is in no contest
+                best=has_best and printed[at] == printed[0],
             )
     return entries
 

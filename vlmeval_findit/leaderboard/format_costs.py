@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from ..analysis import shared_costs
 from ..protocol import Metric
 from ..scoring import COSTS
-from ..statistics import Difference, Verdict
+from ..statistics import Difference
 from .board import Board
 from .columns import (
     Column,
@@ -75,8 +75,8 @@ def cheapest_formats(board: Board) -> list[CheapestFormat]:
     """Return the cheapest format of every model on every dataset, the most saved first.
 
     Tokens are means over the queries that all of its formats answered. Left out is a model with one
-    format there, or whose reported format's tokens are not known of every answer; and so is every
-    other such format.
+    format there, or whose reported format scores nothing, or whose tokens are not known of every
+    answer; and so is every other such format.
 
     Raises:
         RunError: formats answered different queries, and details are gone, or damaged.
@@ -89,7 +89,9 @@ def cheapest_formats(board: Board) -> list[CheapestFormat]:
         reported = next((each for each in known if each.row.reported), None)
         if reported is None or len(known) < 2:
             continue
-        value = reported.row.run.value(metric) or 0.0
+        value = reported.row.run.value(metric)
+        if value is None or not metric.can_be_best(value):
+            continue
         as_good = [each for each in known if is_as_good(each.row, metric, value)]
         best = min(as_good, key=lambda each: (each.tokens_out, not each.row.reported, each.name))
         cheapest.append(CheapestFormat(model, dataset, len(known), reported, best))
@@ -117,13 +119,13 @@ def is_as_good(row: FormatRow, metric: Metric, reported: float) -> bool:
     """Return whether a format is about as good as the reported one, which has this value.
 
     Its value is at most :data:`MARGIN` worse, and no test finds it worse: over few images no test
-    finds anything, over many it finds a tenth of a point. A format that cannot be tested against
-    the reported one is not known to be as good.
+    finds anything, over many it finds a tenth of a point. A format of which so few images say
+    nothing is not known to be as good.
     """
     if row.reported:
         return True
     test = row.to_reported
-    if test is None or test.verdict is Verdict.NOT_TESTED:
+    if test is None or test.says_nothing:
         return False
     lost = loss(test, metric)
     margin = MARGIN if metric.share else MARGIN / 100 * abs(reported)

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from ..analysis import estimate_run
 from ..core import counted
 from ..protocol import Metric
-from ..statistics import TOO_FEW_IMAGES, Difference
+from ..statistics import TOO_FEW_IMAGES, Difference, Verdict
 from .board import Board
 from .columns import Column, count_column, difference_column, table_of, value_column
 from .comparable import group_by
@@ -105,7 +105,7 @@ def spread_table(board: Board, spreads: Sequence[FormatSpread]) -> Table:
         Column("model", lambda spread: spread.model),
         Column("dataset", lambda spread: spread.dataset),
         count_column("formats", lambda spread: spread.formats),
-        Column("best", lambda spread: spread.best.run.variant.format),
+        Column("best", lambda spread: _best_format(spread, metric)),
         value_column(metric.name, lambda spread: spread.best.cell(metric)),
         *_against_best("median", lambda spread: spread.median),
         *_against_best("worst", lambda spread: spread.worst),
@@ -119,6 +119,14 @@ def spread_table(board: Board, spreads: Sequence[FormatSpread]) -> Table:
         "commonest: the format that most models were asked in on the dataset",
     ]
     return table_of("How much the format matters", columns, order, [Note("", lines)], _SIGNS)
+
+
+def _best_format(spread: FormatSpread, metric: Metric) -> str | None:
+    """Return the best format; None where the model scores nothing in any."""
+    value = spread.best.run.value(metric)
+    if value is None or not metric.can_be_best(value):
+        return None
+    return spread.best.run.variant.format
 
 
 def _against_best(
@@ -139,7 +147,7 @@ def _against_best(
 _SIGNS = {
     STAR: STAR_MEANING,
     NO_INTERVAL: TOO_FEW_IMAGES,
-    NONE: "the model was not asked in it",
+    NONE: "the model was not asked in it; of the best: it scores nothing in any format",
 }
 
 
@@ -185,11 +193,18 @@ def spread_sentence(board: Board, spreads: Sequence[FormatSpread]) -> str:
 
 
 def _amount(difference: Difference | None, metric: Metric) -> str:
-    """Format a loss with its interval: ``12.3 points (10.1 to 14.5)``."""
+    """Format a loss with its interval: ``12.3 points (10.1 to 14.5)``.
+
+    An interval that reaches below 0 is none of a loss: words say that it may be chance.
+    """
     unit = "points" if metric.share else metric.unit
     text = f"{loss(difference, metric):.1f} {unit}".rstrip()
-    interval = difference.interval if difference else None
-    if interval is None:
+    if difference is None:
         return text
+    if difference.verdict is Verdict.NOT_TESTED:
+        return f"{text} (not tested: {TOO_FEW_IMAGES})"
+    interval = difference.interval
+    if interval is None or not difference.significant:
+        return f"{text} (not told apart: it may be chance)"
     low, high = sorted(map(metric.better.order, (interval.low, interval.high)))
     return f"{text} ({low:.1f} to {high:.1f})"

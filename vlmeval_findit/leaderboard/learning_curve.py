@@ -73,8 +73,15 @@ class LearningCurve:
         return next(point for point in self.points if point.to_best is None)
 
     @property
+    def has_best(self) -> bool:
+        """Whether any checkpoint scores anything."""
+        return self.metric.can_be_best(self.best.value)
+
+    @property
     def verdict(self) -> str:
         """A sentence: the best checkpoint, and the result of its tests."""
+        if not self.has_best:
+            return f"no best checkpoint: {self.title} is {self.best.value:.1f} at every step"
         best = f"best: step {self.best.step} ({self.title} {self.best.value:.1f})"
         if len(self.points) == 1:
             return f"{best}, the only checkpoint"
@@ -164,7 +171,9 @@ def curve_table(curve: LearningCurve) -> Table:
         count_column("failed calls", lambda point: point.run.failed),
         value_column(
             curve.title,
-            lambda point: TableCell(point.value, point.interval, best=point.to_best is None),
+            lambda point: TableCell(
+                point.value, point.interval, best=curve.has_best and point is curve.best
+            ),
         ),
         *(each.by(lambda point: point.to_best) for each in to_best),
     ]

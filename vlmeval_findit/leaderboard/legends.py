@@ -102,8 +102,7 @@ def _occurring(table: Table) -> Iterator[str]:
     for at, row in enumerate(table.cells()):
         for field, cell in row:
             yield from _signs_of(cell)
-            if cell.ranks is not None:
-                yield RANKS if field.kind is FieldType.RANK else RANKS_BESIDE
+            yield from _ranks_of(field, cell)
             if at < first_quoted and field.interval and elsewhere_column(field.name) not in names:
                 yield from _interval_of(field, cell)
 
@@ -118,6 +117,16 @@ def _signs_of(cell: TableCell) -> Iterator[str]:
         yield cell.value  # A column of signs, for programs
     if cell.best:
         yield BOLD
+
+
+def _ranks_of(field: Field, cell: TableCell) -> Iterator[str]:
+    """Yield the key of a cell's ranks; a single rank in a column of ranks speaks for itself."""
+    if cell.ranks is None:
+        return
+    if field.kind is not FieldType.RANK:
+        yield RANKS_BESIDE
+    elif cell.ranks.best != cell.ranks.worst:
+        yield RANKS
 
 
 def _interval_of(field: Field, cell: TableCell) -> Iterator[str]:

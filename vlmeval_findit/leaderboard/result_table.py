@@ -84,7 +84,8 @@ class TableCell:
     """A value, as a number in the unit of its metric.
 
     ``sign`` follows it: the result of its test (``≈``, ``?``, ``*``). ``ranks``: those that the
-    tests of its column allow it. ``best``: no value of its column is printed as a better one.
+    tests of its column allow it. ``best``: no value of its column is printed as a better one, and
+    it is not nothing.
     """
 
     value: str | float | None = None

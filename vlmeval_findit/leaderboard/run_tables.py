@@ -342,7 +342,7 @@ def calibration_table(run: CalibrationResult) -> Table:
     cuts: list[Column[Threshold]] = [
         Column(
             "best cut",
-            lambda cut: TableCell(cut.value, cut.interval),
+            lambda cut: TableCell(cut.value, cut.interval) if cut.f1 else TableCell(),
             FieldType.PROBABILITY,
             interval=True,
         ),

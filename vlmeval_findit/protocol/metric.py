@@ -166,6 +166,18 @@ class Metric:
             return 0.0
         return self.scale if self.share else math.inf
 
+    def can_be_best(self, value: float) -> bool:
+        """Return whether a value is better than that of no answer; of a share, as it is printed.
+
+        What scores nothing is called the best nowhere, and is on no front.
+
+        >>> mean_iou = Metric("mIoU", {"iou": 1}, {"asked": 1})
+        >>> mean_iou.can_be_best(0.1), mean_iou.can_be_best(0.04), mean_iou.can_be_best(0.0)
+        (True, False, False)
+        """
+        apart = abs(value - self.worst)
+        return round(apart, 1) > 0 if self.share else apart > 0
+
     def of_hits(self, hits: Ratio) -> Metric:
         """Return the share of hits, averaged over slices like the metric."""
         return Metric(self.name, hits.part, hits.whole, over=self.over, empty=self.empty)

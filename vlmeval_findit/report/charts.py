@@ -20,6 +20,7 @@ from .standings import (
     BEST_STANDING,
     LOWER_STANDING,
     NOT_WORSE,
+    NOTHING_STANDING,
     STANDINGS,
     UNTESTED_STANDING,
     Dot,
@@ -145,6 +146,7 @@ _SHORT_STANDINGS = {
     NOT_WORSE: "may be the best",
     LOWER_STANDING: "not the best",
     UNTESTED_STANDING: "not tested",
+    NOTHING_STANDING: "scores nothing",
 }
 # Fill, stroke and shape of dots
 _LOOKS = {
@@ -152,6 +154,7 @@ _LOOKS = {
     NOT_WORSE: (COLOURS[0], COLOURS[0], "circle"),
     LOWER_STANDING: ("transparent", GREY, "circle"),
     UNTESTED_STANDING: ("transparent", GREY, "triangle-up"),
+    NOTHING_STANDING: ("transparent", GREY, "cross"),
 }
 
 
@@ -200,14 +203,15 @@ def forest(metric: Metric, models: Sequence[str], panels: Sequence[Panel]) -> Sp
     title, scale = score_axis(metric, _lowest(rows))
     axis = {"tickCount": 4, "labelFlush": True, "labelOverlap": True, "labelSeparation": 6}
     x = {"title": title, "scale": scale, "axis": axis}
-    best = "; ".join(f"{panel.name}: {panel.dots[0].model}" for panel in panels)
+    with_best = [] if alone else [panel for panel in panels if panel.has_best]
+    best = "; ".join(f"{panel.name}: {panel.dots[0].model}" for panel in with_best)
     labels = min(200, 30 + 7 * max(map(len, names.values())))
     fit = Fit(len(panels), 190, labels, widest=420 if len(panels) > 1 else 800)
     dots = {"x": number("value", **x), "fill": fill, "stroke": stroke, "shape": shape, **TEXT}
     bounds = {"x": number("low", **x), "x2": {"field": "high"}, "stroke": stroke}
     rules = [layer("rule", bounds, strokeWidth=2.5, aria=False)] if have_ends(rows) else []
     return chart(
-        f"{metric.title} with 95 % intervals{'' if alone else f'; best: {best}'}", fit, rows,
+        f"{metric.title} with 95 % intervals{f'; best: {best}' if best else ''}", fit, rows,
         facet=nominal("panel", title=None, sort=[*titles.values()]),
         columns=fit.columns,
         spec={

@@ -399,15 +399,18 @@ class CostPanel:
         """The places of the points that are on the front, for each of :data:`COST_AXES`.
 
         Costs are compared over the queries that all points answered. A point whose cost is known of
-        some of these only is on none, and beats none.
+        some of these only is on none, and beats none; nor is one that scores nothing.
         """
-        scores = [point.score for point in self.points]
+        scores = [self._score_on_front(point) for point in self.points]
         fronts = []
         for axis in COST_AXES:
             costs = [axis.of_all(point.shared) for point in self.points]
             front = pareto_front(scores, costs, self.metric.better)
             fronts.append(frozenset(front))
         return fronts
+
+    def _score_on_front(self, point: CostPoint) -> float | None:
+        return point.score if self.metric.can_be_best(point.score) else None
 
     def standing(self, at: int, axis: int) -> str:
         """Return what a point is by a cost, of :data:`STANDINGS`."""

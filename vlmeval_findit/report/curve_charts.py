@@ -159,7 +159,7 @@ def learning_chart(learning: Sequence[LearningCurve]) -> Spec:
     for curve in learning:
         for point in curve.points:
             low, high = ends(point.interval)
-            best = point is curve.best
+            best = curve.has_best and point is curve.best
             text = f"{shown[curve.name]}, step {point.step}: {with_unit(curve.metric, point.value)}"
             text += spread(point.interval)
             if best:

@@ -158,8 +158,8 @@ def mean_values(pairs: Iterable[Pair], board: Board) -> list[dict[str, Any]]:
     """Return the differences of two models over several datasets, as their board tests them.
 
     Each is of the names ``left`` and ``right``; ``rows`` are as ``metrics`` of :func:`pair_values`,
-    of the metric that ranks, for every mean of several datasets that both models have. A difference
-    that is not known is None.
+    of the metric that ranks (``metric``), for every mean of several datasets that both models have;
+    ``over`` says of each row what the mean is over. A difference that is not known is None.
     """
     metric = board.metrics[0]
     means = _means_by_title(board)
@@ -169,6 +169,7 @@ def mean_values(pairs: Iterable[Pair], board: Board) -> list[dict[str, Any]]:
     values = []
     for left, right in _reported_models(pairs, board):
         rows = []
+        over = []
         for title, mean in means.items():
             entries = [board.entry(model, mean.name, metric.name) for model in (left, right)]
             ranked = [entry for entry in entries if entry is not None and entry.rank is not None]
@@ -182,8 +183,11 @@ def mean_values(pairs: Iterable[Pair], board: Board) -> list[dict[str, Any]]:
                 difference = difference_of(choice, apart, *estimates, metric.name)
             numbers = rounded(ranked[0].tested, ranked[1].tested)
             rows.append([title, *numbers, *_tested(difference)])
+            over.append(f"average over {len(mean.datasets)} datasets ({mean.name})")
         if rows:
-            values.append({"left": printable(left), "right": printable(right), "rows": rows})
+            names = {"left": printable(left), "right": printable(right)}
+            title = board.headline.title
+            values.append({**names, "metric": title, "rows": rows, "over": over})
     return values
 
 
@@ -260,7 +264,11 @@ def _difference(
 
 
 def _tested(test: Difference | None) -> list[Any]:
-    """Return difference, its interval, p-value, whether it is significant; None if missing."""
+    """Return difference, its interval, p-value, whether it is significant; None if missing.
+
+    An interval that says nothing is missing.
+    """
     if test is None:
         return [None] * 5
-    return [*rounded(test.value), *ends(test.interval), test.corrected, test.significant]
+    interval = None if test.says_nothing else test.interval
+    return [*rounded(test.value), *ends(interval), test.corrected, test.significant]

@@ -33,7 +33,8 @@ BEST_STANDING = "best"  # First in its panel
 NOT_WORSE = "no model is significantly better"  # It may be the best
 LOWER_STANDING = "a model is significantly better"  # So it is not the best
 UNTESTED_STANDING = "not tested"  # Against any: too few images, or a value that is not known
-STANDINGS = (BEST_STANDING, NOT_WORSE, LOWER_STANDING, UNTESTED_STANDING)
+NOTHING_STANDING = "no model scores anything"  # So none is the best
+STANDINGS = (BEST_STANDING, NOT_WORSE, LOWER_STANDING, UNTESTED_STANDING, NOTHING_STANDING)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,11 +44,14 @@ class Dot:
     model: str
     entry: RankedValue
     to_best: Difference | None
+    is_of_nothing: bool  # No model of its panel scores anything
 
     @property
     def standing(self) -> str:
         """What the tests of the panel say: one of :data:`STANDINGS`."""
         ranks = self.entry.ranks
+        if ranks is not None and self.is_of_nothing:
+            return NOTHING_STANDING
         if self.to_best is None or ranks is None:
             return BEST_STANDING
         if ranks.untested:
@@ -62,6 +66,11 @@ class Panel:
     name: str
     datasets: Sequence[str]
     dots: tuple[Dot, ...]
+
+    @property
+    def has_best(self) -> bool:
+        """Whether any model scores anything."""
+        return not self.dots[0].is_of_nothing
 
 
 def panels_of(board: Board) -> list[Panel]:
@@ -103,7 +112,8 @@ def _dots(board: Board, name: str, datasets: Sequence[str]) -> tuple[Dot, ...]:
 
     tests = map(to_best, order[1:])
     dots = zip(order, [None, *tests], strict=True)
-    return tuple(Dot(model, entries[model], test) for model, test in dots)
+    is_of_nothing = not metric.can_be_best(entries[order[0]].tested)
+    return tuple(Dot(model, entries[model], test, is_of_nothing) for model, test in dots)
 
 
 # --- the first screen -----------------------------------------------------------------------------
@@ -138,10 +148,10 @@ def headlines_of(
         first = [*_best(board, panel)]
     return [
         *first,
-        *_certain(board, panel),
+        *(_certain(board, panel) if panel.has_best else ()),
         *_failed_calls(board),
         *_doubtful_space(board),
-        *_format(board, panel),
+        *(_format(board, panel) if panel.has_best else ()),
         *_error(panel.dots[0], losses),
     ]
 
@@ -154,6 +164,10 @@ def _best(board: Board, panel: Panel) -> Iterator[Headline]:
     if len(panel.datasets) > 1:
         where = f"mean over {counted(len(panel.datasets), 'dataset')}"
     value = with_unit(board.headline, best.entry.tested)
+    if not panel.has_best:
+        because = f"{board.headline.name} is {value} of every model, {where}"
+        yield Headline("Which model is best?", "None", because)
+        return
     because = f"{board.headline.name} {value}{interval}, {where}{_optimism(board, best.entry)}"
     for dot in others[len(equal) : len(equal) + 1]:
         because += f"; next is {dot.model}: {with_unit(board.headline, dot.entry.tested)}"

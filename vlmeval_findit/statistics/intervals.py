@@ -116,6 +116,16 @@ class Difference:
     def significant(self) -> bool:
         return self.verdict in (Verdict.HIGHER, Verdict.LOWER)
 
+    @property
+    def says_nothing(self) -> bool:
+        """Whether its interval has every difference that two shares can have."""
+        if self.interval is None:
+            return self.p_value is None
+        return (self.interval.low, self.interval.high) == _EVERY_DIFFERENCE
+
+
+_EVERY_DIFFERENCE = (-100.0, 100.0)  # Of shares, in points
+
 
 def share_bounds(value: float, variance: float, images: float) -> Interval | None:
     """Return the 95 % interval, in percent, of a share of 1; None below :data:`.FEWEST_IMAGES`.

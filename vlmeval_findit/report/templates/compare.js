@@ -107,24 +107,25 @@ function differenceRow([name, left, right, value, low, high, p]) {
   return row(name, [percent(left), percent(right), ...tested]);
 }
 
-// The difference of the first metric as a sentence.
-function differenceText(numbers, [left, right]) {
+// The difference of the first metric as a sentence, which says where it is measured.
+function differenceText(numbers, [left, right], where, name) {
   const [metric, , , value, low, high, p, significant] = numbers || [];
   if (value === undefined || value === null) return "";
-  if (p === null) return `${metric}: ${signed(value)}; no test: ${chance(p, metric)}.`;
-  const tested = (from, to) => `95 % interval ${signed(from)} to ${signed(to)}, p ${p < 0.001 ? "" : "= "}${chance(p, metric)}`;
-  if (!significant) return `${left} and ${right} cannot be told apart by ${metric}: ${signed(value)} (${tested(low, high)}).`;
-  return value > 0
-    ? `${left} has ${signed(value)} points of ${metric} on ${right} (${tested(low, high)}).`
-    : `${right} has ${signed(-value)} points of ${metric} on ${left} (${tested(-high, -low)}).`;
+  if (p === null) return `On ${where}: ${signed(value)} ${name || metric}; no test: ${chance(p, metric)}.`;
+  const interval = (from, to) => (from === null ? "so few images say nothing" : `95 % interval ${signed(from)} to ${signed(to)}`);
+  const tested = (from, to) => `${interval(from, to)}, p ${p < 0.001 ? "" : "= "}${chance(p, metric)}`;
+  const said = (better, other, by, from, to) => `On ${where}, ${better} has ${by.toFixed(1)} points of ${name || metric} more than ${other} (${tested(from, to)}).`;
+  if (!significant) return `On ${where}, ${left} and ${right} cannot be told apart by ${name || metric}: ${signed(value)} (${tested(low, high)}).`;
+  return value > 0 ? said(left, right, value, low, high) : said(right, left, -value, -high, -low);
 }
 
 // The means over several datasets of the two models, where both runs are those that are reported.
-function meanRows() {
-  if (data.families[sides.pair.family] !== data.families.MODELS) return [];
+function meansOfPair() {
+  const none = { rows: [], over: [] };
+  if (data.families[sides.pair.family] !== data.families.MODELS) return none;
   const [left, right] = ["left", "right"].map((id) => data.runs[Number(at(id).value)].model);
   const means = data.means.find((each) => (each.left === left && each.right === right) || (each.left === right && each.right === left));
-  return means ? means.rows.map((numbers) => oriented(numbers, means.left !== left)) : [];
+  return means ? { ...means, rows: means.rows.map((numbers) => oriented(numbers, means.left !== left)) } : none;
 }
 
 const bodyTitle = (textContent) => make("tr", {}, make("th", { scope: "rowgroup", colSpan: 6, textContent }));
@@ -132,13 +133,14 @@ const bodyTitle = (textContent) => make("tr", {}, make("th", { scope: "rowgroup"
 function showMetrics(names) {
   head("difference", ["Percent", ...names, "Difference", "95 % interval", "p"]);
   const [means, metrics, losses] = at("difference").tBodies;
-  const ofMeans = meanRows();
+  const dataset = at("sides-dataset").value;
+  const { rows: ofMeans, over, metric } = meansOfPair();
   const ofMetrics = sides.pair.metrics.map((numbers) => oriented(numbers, sides.flipped));
   means.replaceChildren(...ofMeans.map(differenceRow));
-  metrics.replaceChildren(...(ofMeans.length ? [bodyTitle(at("sides-dataset").value)] : []), ...ofMetrics.map(differenceRow));
+  metrics.replaceChildren(...(ofMeans.length ? [bodyTitle(dataset)] : []), ...ofMetrics.map(differenceRow));
   at("pair-family").textContent = data.families[sides.pair.family];
-  at("mean-text").textContent = differenceText(ofMeans[0], names);
-  at("difference-text").textContent = differenceText(ofMetrics[0], names);
+  at("mean-text").textContent = differenceText(ofMeans[0], names, over[0], metric);
+  at("difference-text").textContent = differenceText(ofMetrics[0], names, dataset);
   const ofLosses = sides.pair.losses.map((numbers) => oriented(numbers, sides.flipped));
   losses.replaceChildren(...(ofLosses.length ? [bodyTitle("Points lost by")] : []), ...ofLosses.map(differenceRow));
   at("few-images").hidden = !at("difference").textContent.includes(data.too_few);
