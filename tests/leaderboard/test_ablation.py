@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import csv
 import io
+import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from datetime import UTC, datetime
 from itertools import pairwise
 from typing import Any
 
@@ -16,9 +19,15 @@ from scored_runs import World, query, saying, speaking
 from vlmeval_findit.analysis import compare_runs
 from vlmeval_findit.benchmarks import parse
 from vlmeval_findit.benchmarks.findit import DATASETS, DECODINGS, MARKS
-from vlmeval_findit.leaderboard import Ablation, ablation_table, find_ablations, to_csv
+from vlmeval_findit.leaderboard import (
+    Ablation,
+    ablation_table,
+    find_ablations,
+    make_board,
+    to_csv,
+)
 from vlmeval_findit.protocol import Answering
-from vlmeval_findit.report import ablation_chart
+from vlmeval_findit.report import ablation_chart, make_page
 from vlmeval_findit.scoring import Run
 from vlmeval_findit.statistics import FamilyOfTests, correct_by_holm
 
@@ -83,6 +92,30 @@ def test_what_differs_between_runs_is_the_axis(axis: str, tables: World) -> None
     rows = list(csv.DictReader(io.StringIO(to_csv(ablation_table(found)))))
     assert [row[axis] for row in rows] == [str(value) for value in values]
     assert [row["at"] for row in ablation_chart(found)["data"]["values"]] == [*map(str, values)]
+
+
+@pytest.mark.parametrize("axis", SWEEPS)
+def test_the_report_has_the_table_and_the_plot(axis: str, tables: World) -> None:
+    """Runs on a disk have no order: numbers ascend, other values have the benchmark's."""
+    names, values = SWEEPS[axis]
+    board = make_board(swept(tables, names))
+    page = make_page(board, datetime(2026, 1, 2, tzinfo=UTC))
+    section = page.split('<section id="ablation"')[1].split("</section>")[0]
+    runs = sorted((row.run for row in board.runs), key=lambda run: run.variant.format_place)
+    (found,) = find_ablations(runs, ascending=True)
+    assert {*found.values} == {*values}
+    assert axis != "frames" or found.values == sorted(values)
+    assert ablation_table(found).title in section
+    data = json.loads(re.search(r'id="data">(.*?)</script>', page, re.DOTALL)[1])
+    assert data["charts"]["ablations"] == [json.loads(json.dumps(ablation_chart(found)))]
+    shown = re.findall(r'<th scope="row"><span>(.*?)</span>', section)
+    assert [text.replace("<wbr>", "") for text in shown] == [*map(str, found.values)]
+
+
+def test_the_report_has_no_ablation_of_two_things(tables: World) -> None:
+    two = ["Pascal_xyxy_json", "Pascal_xywh_json_bbox_2d"]
+    page = make_page(make_board(swept(tables, two)), datetime(2026, 1, 2, tzinfo=UTC))
+    assert 'id="ablation"' not in page
 
 
 def test_axes_tell_all_variants_of_a_table_apart() -> None:

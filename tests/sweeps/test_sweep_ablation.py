@@ -49,3 +49,38 @@ def test_two_axes_end_in_scores_alone(here: Path, capsys: pytest.CaptureFixture[
     assert main(["sweep", "sweep.yaml"]) == 0
     assert "by frames" not in capsys.readouterr().out
     assert not [*(here / "out").glob("ablation*")]
+
+
+def files_in(folder: Path) -> set[str]:
+    return {path.name for path in folder.glob("ablation*")}
+
+
+FOUR = {"ablation.md", "ablation.csv", "ablation.tex", "ablation.svg"}
+# What a later sweep into the same folder changes, and what it leaves there
+LATER = {
+    "the same axis": ({"outputs: json": "outputs: text"}, FOUR),
+    "two axes": ({"outputs: json": "outputs: all"}, set()),
+    "one value": ({"frames: [4, 1, 2]": "frames: 1"}, set()),
+    "two stages": (
+        {"representations: xyxy\noutputs: json\n": "stages: [{outputs: json}, {keys: bbox_2d}]\n"},
+        set(),
+    ),
+}
+
+
+@pytest.mark.parametrize("later", LATER)
+def test_no_file_is_of_an_earlier_sweep(later: str, here: Path, capsys) -> None:
+    changes, left = LATER[later]
+    text = SWEEP.format(models="[FullImage]", outputs="json")
+    (here / "sweep.yaml").write_text(text)
+    assert main(["sweep", "sweep.yaml"]) == 0
+    assert files_in(here / "out") == FOUR
+    (here / "out/ablation-notes.md").write_text("mine")
+    for suffix in ("md", "csv", "tex", "svg"):  # Of a sweep over several benchmarks
+        (here / f"out/ablation-VP-Bench.{suffix}").write_text("earlier")
+    for old, new in changes.items():
+        assert old in text
+        text = text.replace(old, new)
+    (here / "sweep.yaml").write_text(text)
+    assert main(["sweep", "sweep.yaml"]) == 0, capsys.readouterr().err
+    assert files_in(here / "out") == {*left, "ablation-notes.md"}

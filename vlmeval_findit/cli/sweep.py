@@ -140,8 +140,7 @@ def run_and_print(sweep: Sweep, deployments: Sequence[Deployment], formats_file:
         command = f"python run_findit.py samples {shlex.quote(str(sweep.work_dir))}"
         print_folded(as_called(f"These are the first of {sweep.samples} samples; all: {command}"))
     report_formats(results, formats_file, sweep.race, sweep.models)
-    if len(sweep.stages) == 1:
-        report_ablations(results, sweep.work_dir)
+    report_ablations(results if len(sweep.stages) == 1 else (), sweep.work_dir)
     print_doubts(results)
     if failed:
         say(f"{failed} calls failed; run the same command again to ask them again.")

@@ -93,7 +93,7 @@ class Ablation:
         return not any(isinstance(value, str) for value in self.values)
 
 
-def find_ablations(runs: Iterable[Run]) -> list[Ablation]:
+def find_ablations(runs: Iterable[Run], ascending: bool = False) -> list[Ablation]:
     """Find the axis in which the runs of each benchmark differ; none where they differ in several.
 
     Each value is tested against the first of its line, paired over images; p-values are corrected
@@ -101,13 +101,14 @@ def find_ablations(runs: Iterable[Run]) -> list[Ablation]:
 
     Args:
         runs: in the order of the axis' values; of a model and variant one.
+        ascending: whether numbers ascend instead, as runs on a disk have no order.
     """
     found = []
     for of_benchmark in group_by(runs, lambda run: run.benchmark.name).values():
         with_rows = [run for run in of_benchmark if run.rows]
         axis = _axis_of_variants(with_rows) or _axis_of_models(with_rows)
         if axis is not None:
-            found.append(_ablation(axis))
+            found.append(_ablation(_ascending(axis) if ascending else axis))
     return found
 
 
@@ -222,6 +223,15 @@ def _with_values(
         else:
             lines[place] = {value: its[0] for value, its in known.items()}
     return _Axis(axis, lines, tuple(left_out)) if lines else None
+
+
+def _ascending(axis: _Axis) -> _Axis:
+    """Sort the values of an axis where they are numbers."""
+    values = [value for by_value in axis.lines.values() for value in by_value]
+    if not all(map(_is_number, values)):
+        return axis
+    lines = {place: dict(sorted(by_value.items())) for place, by_value in axis.lines.items()}
+    return replace(axis, lines=lines)
 
 
 # --- values and differences -----------------------------------------------------------------------

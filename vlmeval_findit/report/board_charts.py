@@ -9,7 +9,15 @@ from dataclasses import dataclass
 from markupsafe import Markup
 
 from ..analysis import boxes_of_rows, definitions_in
-from ..leaderboard import Board, FormatRow, Table, group_by, learning_curves
+from ..leaderboard import (
+    Ablation,
+    Board,
+    FormatRow,
+    Table,
+    find_ablations,
+    group_by,
+    learning_curves,
+)
 from ..protocol import ClassCounts, Curve, Metric, failed_calls, reasons
 from ..scoring import Run, read_details
 from ..statistics import Bin, reliability
@@ -99,6 +107,14 @@ def _cells(board: Board, rows: Sequence[FormatRow]) -> list[FormatCell]:
             queries = len(row.run.rows)
             cells.append(FormatCell(row.run.model, *place, value, bounds, queries, row.reported))
     return cells
+
+
+def ablations_of(board: Board) -> list[Ablation]:
+    """Find the only axis in which the comparable runs of a board differ; none of several."""
+    rank = {model: at for at, model in enumerate(board.models)}
+    runs = [row.run for row in board.runs]
+    runs.sort(key=lambda run: (rank.get(run.model, len(rank)), run.variant.format_place))
+    return find_ablations(runs, ascending=True)
 
 
 def model_costs_of(board: Board, panels: Sequence[Panel]) -> CostCharts | None:

@@ -15,6 +15,7 @@ from ..leaderboard import (
     EXCLUDED_COLUMNS,
     OTHER_FAMILY,
     Board,
+    ablation_table,
     cheapest_formats,
     cheapest_sentence,
     cheapest_table,
@@ -45,6 +46,7 @@ from ..statistics import (
 from .board_charts import (
     DetailedCharts,
     DrawnCharts,
+    ablations_of,
     forest_of,
     format_costs_of,
     heat_maps_of,
@@ -54,6 +56,7 @@ from .board_charts import (
 )
 from .charts import DRAWN_MAPS
 from .cost_charts import front_table
+from .curve_charts import MOST_CURVES, ablation_chart
 from .doubtful_labels import DatasetDoubts, doubts_by_row, doubts_of
 from .gallery import gallery_data
 from .gallery_choice import CARDS_ON_A_PAGE, FEWEST, choose_cards, kinds_of_cards
@@ -200,6 +203,23 @@ def _formats(page: PageSource) -> Contents | None:
     return Contents(values, charts=[maps] if maps else [])
 
 
+def _ablation(page: PageSource) -> Contents | None:
+    ablations = ablations_of(page.board)
+    if not ablations:
+        return None
+    charts = [(each.benchmark, ablation_chart(each)) for each in ablations]
+    drawn = DrawnCharts("ablations", tuple(charts))
+    models = [{line.model for line in each.lines} for each in ablations]
+    values = {
+        "ablations": drawn,
+        "tables": [ablation_table(each) for each in ablations],
+        "is_cut": any(len(names) > MOST_CURVES for names in models),
+        "most_curves": MOST_CURVES,
+        "to_html": to_html,
+    }
+    return Contents(values, charts=[drawn])
+
+
 def _cost(page: PageSource) -> Contents | None:
     board = page.board
     of_models = model_costs_of(board, page.panels)
@@ -342,6 +362,7 @@ SECTIONS: tuple[Section[PageSource], ...] = (
     Section("best", "Scores", "best.html.j2", _best),
     Section("setup", "Setup", "setup.html.j2", _setup),
     Section("formats", "Which format?", "formats.html.j2", _formats),
+    Section("ablation", "What does one thing change?", "ablation.html.j2", _ablation),
     Section("cost", "What does it cost?", "costs.html.j2", _cost),
     Section("lost", "What was lost?", "losses.html.j2", _lost),
     Section("labels", "Doubtful labels", "labels.html.j2", _labels),
