@@ -88,7 +88,7 @@ def test_it_fits_a_screen_and_tells_its_story(demonstrated: Demonstrated) -> Non
     assert [float(value) for value in mean.split(" and ")] == searched
     assert all(model in demonstrated.report for model in BEST)
     assert (demonstrated.work / "leaderboard" / "leaderboard.xlsx").is_file()
-    assert " on Scenes (50 queries): " in (demonstrated.work / "demo.log").read_text()
+    assert " on Scenes_mini (50 queries): " in (demonstrated.work / "demo.log").read_text()
 
 
 @pytest.mark.slow

@@ -143,6 +143,32 @@ def test_tables_widen_no_page(opened: Any, width: int) -> None:
         assert opened.execute_script("return document.documentElement.scrollWidth") <= width
 
 
+HEADS = """
+for (const details of document.querySelectorAll('details')) details.open = true;
+const found = [];
+for (const table of document.querySelectorAll('.wide > table')) {
+  const region = table.parentElement;
+  region.scrollLeft = 1000;
+  const name = table.querySelector('tbody th[scope=row]');
+  if (!region.clientWidth || !name || region.scrollLeft < 5) continue;
+  const head = table.tHead.rows[0].cells[name.cellIndex];
+  const [above, below] = [head, name].map((cell) => cell.getBoundingClientRect().left);
+  found.push([region.ariaLabel, above - region.getBoundingClientRect().left, above - below]);
+}
+return found;
+"""
+
+
+def test_the_head_of_names_stays_above_them(opened: Any) -> None:
+    """Where a table is scrolled under its names, no other column's head stands above these."""
+    with chrome.emulated(opened, 390):
+        heads_of = opened.execute_script(HEADS)
+    assert len(heads_of) > 4
+    for name, from_edge, from_name in heads_of:
+        assert abs(from_edge) < 1, name
+        assert abs(from_name) < 1, name
+
+
 def test_two_models_have_the_mean_over_datasets(opened: Any) -> None:
     """It stands above the dataset's metrics, turns with the sides, and formats have none."""
     means = "#difference tbody:first-of-type"

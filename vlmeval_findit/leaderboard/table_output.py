@@ -295,14 +295,16 @@ def _latex(text: str) -> str:
 def to_html(table: Table, name: str = "") -> Markup:
     """Write a table as an element of a page, without its title and notes; ``name`` is its id."""
     parts = [Markup("<table id='{}'>").format(name) if name else Markup("<table>"), "<thead><tr>"]
+    key = next((field for field in table.fields if field.kind is FieldType.TEXT), None)
     for field in table.fields:
         kind = Markup(' class="average"') if field.is_mean else ""
+        if field is key:
+            kind = Markup(' class="stays"')  # Above names that stay in view
         note = Markup("<small>{}</small>").format(field.note) if field.note else ""
         heading = printable(field.name)
         parts.append(Markup('<th scope="col"{}>{}{}</th>').format(kind, heading, note))
     parts.append("</tr></thead>\n<tbody>\n")
     first_quoted = len(table.rows) - table.quoted
-    key = next((field for field in table.fields if field.kind is FieldType.TEXT), None)
     for at, row in enumerate(table.cells()):
         parts.append('<tr class="published">' if at >= first_quoted else "<tr>")
         parts += [_html_cell(field, cell, field is key) for field, cell in row]

@@ -188,9 +188,9 @@ def _setup(page: PageSource) -> Contents | None:
 
 def _formats(page: PageSource) -> Contents | None:
     board = page.board
-    if not formats_used(board):
-        return None
     maps = heat_maps_of(board)
+    if maps is None:
+        return None
     spreads = format_spreads(board)
     values = {
         "board": board,
@@ -200,7 +200,7 @@ def _formats(page: PageSource) -> Contents | None:
         "spread_table": spread_table(board, spreads),
         "to_html": to_html,
     }
-    return Contents(values, charts=[maps] if maps else [])
+    return Contents(values, charts=[maps])
 
 
 def _ablation(page: PageSource) -> Contents | None:
