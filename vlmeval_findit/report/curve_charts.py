@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from textwrap import wrap
 
 from ..boxes import CONFIDENCE_MEANINGS
+from ..core import printable
 from ..leaderboard import Ablation, LearningCurve
 from ..protocol import Curve
 from ..statistics import Bin
@@ -220,16 +221,19 @@ def ablation_chart(ablation: Ablation) -> Spec:
                 continue
             low, high = ends(point.interval)
             value = with_unit(ablation.metric, point.result) + spread(point.interval)
+            where = f"{line.model} on {line.table}, {ablation.axis} {point.value}"
             rows.append({
                 "model": names[line.model], "table": tables[line.table],
-                "at": str(point.value), "value": round(point.result, 4), "low": low, "high": high,
-                "text": f"{line.model} on {line.table}, {ablation.axis} {point.value}: {value}",
+                "at": printable(str(point.value)),
+                "value": round(point.result, 4), "low": low, "high": high,
+                "text": f"{printable(where)}: {value}",
             })  # fmt: skip
     shown = [*names.values()]
     colours = [COLOURS[place % len(COLOURS)] for place in range(len(shown))]
     shapes = [_SHAPES[(at + at // len(COLOURS)) % len(_SHAPES)] for at in range(len(shown))]
     legend = {"orient": "bottom"} if len(shown) > 1 else None
-    x = nominal("at", title=ablation.axis, sort=[str(value) for value in ablation.values],
+    values = [printable(str(value)) for value in ablation.values]
+    x = nominal("at", title=ablation.axis, sort=values,
                 axis={"labelAngle": 0 if ablation.is_number else -30})  # fmt: skip
     y = number("value", title=axis_title(ablation.title, ablation.metric), scale={"zero": False})
     colour = nominal("model", sort=shown, title=None, legend=legend,
@@ -249,7 +253,7 @@ def ablation_chart(ablation: Ablation) -> Spec:
     )
     panels = [*tables.values()]
     return chart(
-        f"{ablation.title} by {ablation.axis}: {', '.join(tables)}",
+        f"{ablation.title} by {ablation.axis}: {', '.join(map(printable, tables))}",
         Fit(len(panels), 250, 60), rows,
         facet=nominal("table", title=None, sort=panels),
         columns=min(_PANELS, len(panels)),
