@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from itertools import product
 from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
 
 import pytest
+from every_pair import every_pair
 
 from vlmeval_findit.cli import main, watch_checkpoints
 from vlmeval_findit.engine import Asking, CallOptions, deployment_of
@@ -47,7 +49,6 @@ def sizes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
     monkeypatch.setattr(LocalRunner, "_answer", counted)
     monkeypatch.setattr(local_client, "load_local", load)
-    monkeypatch.setenv("LMUData", str(tmp_path / "lmu"))
     monkeypatch.chdir(tmp_path)
     return together
 
@@ -81,12 +82,14 @@ WAYS = (
 )
 
 
-@pytest.mark.parametrize("size", [1, 7, 128])
-@pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("file", [ONE, TWO], ids=["one format", "two formats"])
+FILES = {"one format": ONE, "two formats": TWO}
+
+
+@every_pair("way, size, formats", WAYS, list(product((1, 7, 128), FILES)))
 def test_as_many_are_answered_together_as_stated(
-    way: str, size: int, file: Mapping[str, Any], sizes: list[int]
+    way: str, size: int, formats: str, sizes: list[int]
 ) -> None:
+    file = FILES[formats]
     line = stated(size, file)[way]
     assert main(line) == 0
     if way == "search":

@@ -14,11 +14,10 @@ import pytest
 from review_files import Reviewer, write
 from scored_runs import World, grid, query, speaking, with_facts
 
-from vlmeval_findit.benchmarks.findit import FindItQuery
+from vlmeval_findit.benchmarks.findit import FindItQuery, parse
 from vlmeval_findit.boxes import BoxToWrite
 from vlmeval_findit.boxes import write as write_boxes
 from vlmeval_findit.cli import main
-from vlmeval_findit.data import load_dataset
 from vlmeval_findit.protocol import Answer, ReviewVerdict, RowChoice
 from vlmeval_findit.scoring import load_runs, reviewed_runs
 from vlmeval_findit.storage import (
@@ -44,7 +43,7 @@ def finding(share: int) -> CallResult:
 
     def answer(asked: FindItQuery, generator: np.random.Generator) -> str:
         box = (0.0, 85.0, 10.0, 95.0) if asked.index % share == 1 else TRUE
-        return write_boxes([BoxToWrite(grid(box), "", 0)], load_dataset(NAME).variant.reply)
+        return write_boxes([BoxToWrite(grid(box), "", 0)], parse(NAME).reply)
 
     return answer
 
@@ -387,10 +386,10 @@ def test_reviews_do_not_choose_the_reported_format(audited: World) -> None:
 
     def labelled(asked: FindItQuery, generator: np.random.Generator) -> str:
         boxes = [BoxToWrite(grid(asked.truth.boxes[0]), "", 0)]
-        return write_boxes(boxes, load_dataset(NAME).variant.reply)
+        return write_boxes(boxes, parse(NAME).reply)
 
     def right(asked: FindItQuery, generator: np.random.Generator) -> str:
-        return write_boxes([BoxToWrite(grid(TRUE), "", 0)], load_dataset(TEXT).variant.reply)
+        return write_boxes([BoxToWrite(grid(TRUE), "", 0)], parse(TEXT).reply)
 
     audited.run("Both", NAME, labelled)
     audited.run("Both", TEXT, right)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import product
 
 import numpy as np
-import pytest
+from every_pair import every_pair
 from reproductions import deployed, figure
-from simulated_deployments import PROFILES, Habit, Profile, convention, run
+from simulated_deployments import PROFILES, Habit, convention, run
 
 from vlmeval_findit.coords import AnsweredQuery
 from vlmeval_findit.reproduction import CAUSES, Attempt, Cause, Evidence, judge_attempt
@@ -54,15 +55,16 @@ def with_suffixes(answers: Sequence[AnsweredQuery], suffixes: Sequence[str]) -> 
     return renamed
 
 
-@pytest.mark.parametrize("seed", range(3))
-@pytest.mark.parametrize("suffixes", [("",), (".jpg",), (".jpg", ".png", ".webp")])
-@pytest.mark.parametrize("profile", [REFERRING, MANY_SIZES], ids=["some sizes", "many sizes"])
-def test_groups_that_are_low_by_chance_are_not_blamed(
-    profile: Profile, suffixes: tuple[str, ...], seed: int
-) -> None:
+SIZES = {"some sizes": REFERRING, "many sizes": MANY_SIZES}
+
+
+@every_pair(
+    "suffixes, sizes, seed", ["", ".jpg", ".jpg .png .webp"], list(product(SIZES, range(3)))
+)
+def test_groups_that_are_low_by_chance_are_not_blamed(suffixes: str, sizes: str, seed: int) -> None:
     """However many: those that are low were chosen for being low."""
-    answers = run(np.random.default_rng(seed), profile, GRID, WEAK, 200)
-    assert cause_of_right(with_suffixes(answers, suffixes)) is None
+    answers = run(np.random.default_rng(seed), SIZES[sizes], GRID, WEAK, 200)
+    assert cause_of_right(with_suffixes(answers, suffixes.split(" "))) is None
 
 
 def _of_shapes(wide: Habit, others: Habit) -> list[AnsweredQuery]:

@@ -12,6 +12,7 @@ import custom_data
 import numpy as np
 import pytest
 from custom_data import ANNOTATIONS, CATEGORIES, IMAGE_IDS
+from every_pair import every_pair
 from PIL import Image
 
 from vlmeval_findit.cli import main
@@ -174,16 +175,15 @@ def convert(written: Written, folder: Path, data: str = DATA) -> int:
     return main(["score", str(path), "--convert", "--data", data, *written.flags])
 
 
-@pytest.mark.parametrize("shape", SHAPES)
+@every_pair("shape, data", SHAPES, VARIANTS)
 def test_every_shape_of_the_right_boxes_scores_100(
-    shape: str, folder: Path, tmp_path: Path
+    shape: str, data: str, folder: Path, tmp_path: Path
 ) -> None:
-    for data in VARIANTS:
-        assert convert(SHAPES[shape](), tmp_path / "out", data) == 0
-        (path,) = (tmp_path / "out").glob(f"det*_{data}.json")
-        run = scored(path)
-        assert (run.metric_values["F1@0.5"], run.metric_values["Adherence"]) == (100.0, 100.0)
-        assert run.metric_values["mIoU"] > 99.9
+    assert convert(SHAPES[shape](), tmp_path / "out", data) == 0
+    (path,) = (tmp_path / "out").glob(f"det*_{data}.json")
+    run = scored(path)
+    assert (run.metric_values["F1@0.5"], run.metric_values["Adherence"]) == (100.0, 100.0)
+    assert run.metric_values["mIoU"] > 99.9
 
 
 REFUSED: dict[str, tuple[Callable[[], Written], str]] = {

@@ -13,9 +13,9 @@ import pytest
 from review_files import Reviewer
 from scored_runs import HEIGHT, WIDTH, World, failing, grid, query, speaking
 
+from vlmeval_findit.benchmarks.findit import parse
 from vlmeval_findit.boxes import BoxToWrite
 from vlmeval_findit.boxes import write as write_boxes
-from vlmeval_findit.data import load_dataset
 from vlmeval_findit.protocol import (
     Answer,
     Review,
@@ -39,8 +39,8 @@ def boxing(box_of: Callable[[Any], list[Box]]) -> Callable[[Any, np.random.Gener
     """Return a model that answers boxes, given the query."""
 
     def answer(asked: Any, generator: np.random.Generator) -> str:
-        reply = load_dataset(NAME).variant.reply
-        return write_boxes([BoxToWrite(grid(box), "cat", 0) for box in box_of(asked)], reply)
+        boxes = [BoxToWrite(grid(box), "cat", 0) for box in box_of(asked)]
+        return write_boxes(boxes, parse(NAME).reply)
 
     return answer
 

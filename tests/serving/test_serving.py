@@ -12,6 +12,7 @@ from pathlib import Path
 
 import fake_program
 import pytest
+from every_pair import every_pair
 from fake_program import Machine, ends
 from waits import until
 
@@ -133,21 +134,19 @@ def test_a_server_whose_model_lacks_weights_answers_nothing(
         server_process.end_servers()
 
 
-@pytest.mark.parametrize("program", PROGRAMS)
-@pytest.mark.parametrize(
-    "line",
-    [
-        "run --data FindIt_Scenes_mini_xyxy_json",
-        "run --data SelfRetrieval_Scenes_mini",
-        "search --data Scenes_mini",
-        "coords",
-    ],
+LINES = (
+    "run --data FindIt_Scenes_mini_xyxy_json",
+    "run --data SelfRetrieval_Scenes_mini",
+    "search --data Scenes_mini",
+    "coords",
 )
+
+
+@every_pair("line, program", LINES, PROGRAMS)
 def test_a_dry_run_needs_no_program(
     line: str, program: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.setenv("LMUData", str(tmp_path))
     monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))
     monkeypatch.chdir(tmp_path)
     asked = f"{line} --model Qwen3-VL-8B --serve {program}"

@@ -13,6 +13,7 @@ from typing import Any
 
 import pandas as pd
 import pytest
+from every_pair import every_pair
 from hypothesis import given
 from hypothesis import strategies as st
 from openpyxl import Workbook
@@ -439,8 +440,7 @@ def fits(name: str, value: Any) -> bool:
     return False
 
 
-@pytest.mark.parametrize("key", [*WHOLE, *WHOLE["tokens"], *WHOLE["model"], *WHOLE["call"]])
-@pytest.mark.parametrize("suffix", WRITERS)
+@every_pair("key, suffix", [*WHOLE, *WHOLE["tokens"], *WHOLE["model"], *WHOLE["call"]], WRITERS)
 def test_a_value_of_another_type_in_a_record_is_damage(
     tmp_path: Path, key: str, suffix: str
 ) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -43,10 +45,9 @@ class World:
         write_table(self.folder, name, list(queries), {"source": "a test"})
 
     def picture(self, name: str, seed: int = 0, size: tuple[int, int] = (WIDTH, HEIGHT)) -> None:
-        noise = np.random.default_rng(seed).integers(0, 255, (size[1] // 4, size[0] // 4, 3))
         path = self.folder / "pictures" / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        Image.fromarray(noise.astype(np.uint8)).resize(size).save(path)
+        path.write_bytes(_noise(seed, size, path.suffix))
 
     def predict(
         self,
@@ -78,6 +79,16 @@ class World:
     def run(self, model: str, name: str, answer: CallResult, **how: object) -> Run:
         path = self.predict(model, name, answer, **how)  # type: ignore[arg-type]
         return load_run(path.with_name(f"{path.stem}_provenance.json"))
+
+
+@cache
+def _noise(seed: int, size: tuple[int, int], suffix: str) -> bytes:
+    """Return a picture's file; most worlds have the same six."""
+    noise = np.random.default_rng(seed).integers(0, 255, (size[1] // 4, size[0] // 4, 3))
+    image = Image.fromarray(noise.astype(np.uint8)).resize(size)
+    file = BytesIO()
+    image.save(file, format=Image.registered_extensions()[suffix.lower()])
+    return file.getvalue()
 
 
 def small_world(folder: Path, patch: pytest.MonkeyPatch) -> World:

@@ -33,8 +33,9 @@ class NameParts:
 
     def take(self, words: Iterable[str]) -> str | None:
         """Take the longest of the words in front that ends at '_' or the end, if any."""
-        front = f"{self.text}_"
-        fitting = [word for word in words if front.startswith(f"{word}_")]
+        parts = self.text.split("_")
+        fronts = {"_".join(parts[:count]) for count in range(1, len(parts) + 1)}
+        fitting = [word for word in words if word in fronts]
         longest = max(fitting, key=len, default=None)
         if longest is not None:
             self.text = self.text[len(longest) + 1 :]
