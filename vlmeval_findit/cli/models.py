@@ -10,10 +10,18 @@ import click
 from ..benchmarks import baselines
 from ..benchmarks.findit import parse
 from ..core import as_called, suggestion
-from ..models import MODELS, ModelRow, find_model
+from ..models import (
+    ENCODERS,
+    MODELS,
+    KnownWords,
+    ModelRow,
+    find_model,
+    known_words,
+    words_of_model,
+)
 from ..protocol import DatasetVariant
 from .command_base import Command, complete_models, say
-from .printing import print_columns
+from .printing import print_columns, print_folded
 
 _GENERAL: DatasetVariant = parse("FindIt_Pascal_xyxy_json")
 _SCENES: DatasetVariant = parse("FindIt_HRInsDet_easy_xyxy_json")
@@ -48,11 +56,22 @@ def _print_named(name: str) -> None:
         _print_list(matches)
         return
     row = matches[0] if matches else find_model(name)
+    if row is None and name in ENCODERS:
+        say(f"{name}\n  runs     a dual encoder, which scores captions: score --encoder {name}")
+        _print_words(known_words(ENCODERS[name]))
+        return
     if row is None:
         raise ValueError(f"unknown model {name!r}{suggestion(name, MODELS)}")
     say(_title(row))
     for what, value in _facts(row):
         say(f"  {what:<9}{value}")
+    _print_words(words_of_model(row.name, None))
+
+
+def _print_words(known: KnownWords | None) -> None:
+    """Name the words of a small model: of what has none of them, its score says nothing."""
+    if known is not None:
+        print_folded(f"  knows    {len(known.words)} words: {', '.join(known.words)}")
 
 
 def _print_list(rows: Iterable[ModelRow]) -> None:

@@ -21,8 +21,10 @@ from ..analysis import (
     write_formats,
 )
 from ..benchmarks import benchmark_of
-from ..core import as_called
-from ..models import ModelEntry
+from ..core import as_called, first_few
+from ..data import load_dataset
+from ..engine import Deployment, Local
+from ..models import ModelEntry, words_of_model
 from ..protocol import Metric, prompt_set
 from ..scoring import CellResult, load_run
 from ..storage import RunFiles
@@ -44,6 +46,33 @@ def print_readings(results: Iterable[CellResult]) -> None:
         for note in reading_notes(run.benchmark, run.rows, run.sums):
             lines.append(f"{result.model} {result.variant.name}: {note}")
     print_lines(lines, WHOLE_OUTPUT)
+
+
+def print_unknown_words(results: Iterable[CellResult], deployments: Iterable[Deployment]) -> None:
+    """Name the models here that have no word for what they were asked, and how many they know."""
+    words = {}
+    for each in deployments:
+        if isinstance(each, Local):
+            words[each.name] = words_of_model(each.name, each.entry.checkpoint)
+    said = set()
+    for result in results:
+        known = words.get(result.model)
+        table = result.model, result.variant.table
+        if known is None or result.variant.has_references or table in said:
+            continue
+        said.add(table)
+        queries = load_dataset(result.variant.name).queries.values()
+        unknown = known.unknown(query.label for query in queries)
+        if unknown:
+            quoted = [repr(text) for text in unknown]
+            are = "is" if len(unknown) == 1 else "are"
+            print_folded(
+                as_called(
+                    f"{result.model} knows {len(known.words)} words ({first_few(known.words)}), "
+                    f"and no word of {first_few(quoted)}, which {are} asked for: its score says "
+                    "nothing there. Ask another model: run_findit.py models"
+                )
+            )
 
 
 def print_sampling(entries: Iterable[ModelEntry]) -> None:

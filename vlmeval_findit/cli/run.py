@@ -56,7 +56,13 @@ from .early_checks import check_amounts, check_folder, check_gpu_numbers
 from .model_options import MODEL, model_options
 from .other_words import flags_of
 from .printing import print_rows, report_spending
-from .result_lines import print_doubts, print_readings, print_results, print_sampling
+from .result_lines import (
+    print_doubts,
+    print_readings,
+    print_results,
+    print_sampling,
+    print_unknown_words,
+)
 from .run_line import (
     RunCommand,
     RunLine,
@@ -264,6 +270,7 @@ def _ask(
     print_sampling(run.entries)
     print_doubts(results)
     print_readings(results)
+    print_unknown_words(results, deployments)
     failed = sum(result.failed for result in results)
     if failed:
         print_note(f"{failed} calls failed; run the same command again to ask them again.")

@@ -43,7 +43,13 @@ from .model_options import AskingCommand, model_options
 from .overriding import check_overridden
 from .printing import print_folded, report_spending
 from .progress import SweepProgress
-from .result_lines import print_doubts, print_results, print_sampling, report_formats
+from .result_lines import (
+    print_doubts,
+    print_results,
+    print_sampling,
+    print_unknown_words,
+    report_formats,
+)
 from .who_answers import budget_for, deployments_for, with_options
 
 
@@ -142,6 +148,7 @@ def run_and_print(sweep: Sweep, deployments: Sequence[Deployment], formats_file:
     report_formats(results, formats_file, sweep.race, sweep.models)
     report_ablations(results if len(sweep.stages) == 1 else (), sweep.work_dir)
     print_doubts(results)
+    print_unknown_words(results, deployments)
     if failed:
         say(f"{failed} calls failed; run the same command again to ask them again.")
     return EXIT_SOME_FAILED if failed else 0

@@ -74,6 +74,12 @@ from .checkpoint_files import (
     loadable_types as loadable_types,
 )
 
+from .known_words import (
+    KnownWords as KnownWords,
+    known_words as known_words,
+    words_of_model as words_of_model,
+)
+
 from .safetensors_header import (
     read_header as read_header,
 )
