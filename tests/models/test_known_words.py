@@ -29,7 +29,7 @@ def test_every_small_model_knows_the_words_of_scenes(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", [NANO, NANO_PX])
-def test_a_name_of_the_table_and_a_folder_say_the_same(name: str, tmp_path: Path) -> None:
+def test_a_name_and_a_folder_say_the_same(name: str, tmp_path: Path) -> None:
     copy = tmp_path / "mine"
     shutil.copytree(SHIPPED[name], copy)
     by_name = words_of(name, None)
