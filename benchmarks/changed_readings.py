@@ -1,4 +1,4 @@
-"""Compare how two versions of the package read the same replies, strictly and leniently.
+"""Compare how two versions of the package read and score the same replies, strictly and leniently.
 
     PYTHONPATH=OLD_CLONE python benchmarks/changed_readings.py write old --random 100000
     PYTHONPATH=.         python benchmarks/changed_readings.py write new --random 100000
@@ -7,7 +7,9 @@
 The replies are those of the corpora, of ``--runs FOLDER`` (prediction files), of ``--cases FILE``
 (scoring cases), and random ones, made of pieces of the corpora. A reply of the corpora or of a run
 is read with the labels that were asked for, where a version knows what to do with them. Seconds of
-processor are those of lenient parsing alone.
+processor are those of lenient parsing alone. With ``--scores`` each reply is scored, too, against
+up to three boxes that are drawn, or are those of its strict reading, moved: ``compare`` says how
+many sums of strict scores differ, and what each format's come to.
 """
 
 from __future__ import annotations
@@ -20,12 +22,13 @@ import random
 import re
 import sys
 import time
-from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+import vlmeval_findit as findit
 from vlmeval_findit.benchmarks import parse
 from vlmeval_findit.boxes import (
     ImageExtent,
@@ -132,16 +135,13 @@ def _plain(reading: ParsedReply | None) -> Any:
     return [reading.boxes, reading.labels, reading.frames, reason]
 
 
-def write(replies: Iterable[Asked], path: Path) -> None:
+def write(replies: Iterable[Asked], path: Path, with_scores: bool = False) -> None:
     """Write what the imported version reads, a JSON line a reply, and print its seconds."""
     seconds = 0.0
-    seen: set[Asked] = set()
+    distinct = list(_distinct(replies))
+    scores = strict_scores(distinct) if with_scores else {}
     with path.open("w", encoding="utf-8") as file:
-        for asked in replies:
-            same = Asked("", asked.form, asked.labels, asked.reply)
-            if same in seen:
-                continue
-            seen.add(same)
+        for asked in distinct:
             strict = read(asked.reply, asked.form)
             begin = time.process_time()
             lenient = _leniently(asked, strict)
@@ -152,12 +152,23 @@ def write(replies: Iterable[Asked], path: Path) -> None:
                 "labels": asked.labels,
                 "reply": asked.reply,
                 "strict": _plain(strict),
+                "score": scores.get(asked),
                 "kind": answer_kind(asked.reply, strict, lenient).value,
                 "lenient": None if lenient is None else _plain(lenient.reading),
                 "repairs": [] if lenient is None else [each.value for each in lenient.repairs],
             }
             file.write(json.dumps(line, ensure_ascii=False) + "\n")
-    print(f"{len(seen)} replies, {seconds:.1f} s of lenient parsing", file=sys.stderr)
+    print(f"{len(distinct)} replies, {seconds:.1f} s of lenient parsing", file=sys.stderr)
+
+
+def _distinct(replies: Iterable[Asked]) -> Iterator[Asked]:
+    """Yield each reply once, of those that answer the same."""
+    seen: set[Asked] = set()
+    for asked in replies:
+        same = Asked("", asked.form, asked.labels, asked.reply)
+        if same not in seen:
+            seen.add(same)
+            yield asked
 
 
 def _leniently(asked: Asked, strict: ParsedReply) -> LenientReply | None:
@@ -165,6 +176,87 @@ def _leniently(asked: Asked, strict: ParsedReply) -> LenientReply | None:
     if _KNOWS_LABELS:
         return parse_leniently(asked.reply, asked.form, strict, extent, asked.labels)
     return parse_leniently(asked.reply, asked.form, strict, extent)
+
+
+# --- how a version scores them --------------------------------------------------------------------
+
+_SIDE = 1000  # Pixels; the numbers of replies are thousandths, so the same
+_BATCH = 1000  # Replies
+# What rests on lenient parsing, or on the kind of an answer without a box
+_NOT_STRICT = ("lenient", "lost", "negatives", "positives")
+
+
+def strict_scores(replies: Iterable[Asked]) -> dict[Asked, dict[str, float]]:
+    """Return the sums of the strict score of each reply whose format has a name."""
+    by_form: dict[ReplyFormat, list[Asked]] = defaultdict(list)
+    for asked in replies:
+        by_form[asked.form].append(asked)
+    scores: dict[Asked, dict[str, float]] = {}
+    for form, of_form in by_form.items():
+        try:
+            findit.score([], [], name_of(form), **asked_as(form))
+        except ValueError:
+            print(f"not scored, as no name asks for it: {len(of_form)} of {form}", file=sys.stderr)
+            continue
+        for start in range(0, len(of_form), _BATCH):
+            batch = of_form[start : start + _BATCH]
+            for asked, sums in zip(batch, _sums(batch, form), strict=True):
+                scores[asked] = sums
+    return scores
+
+
+def _sums(batch: Sequence[Asked], form: ReplyFormat) -> Iterator[dict[str, float]]:
+    truths = [_truth(asked) for asked in batch]
+    scored = findit.score([asked.reply for asked in batch], truths, name_of(form), **asked_as(form))
+    for query in scored.queries:
+        sums = {name: value for name, value in query.sums.items() if _is_strict(name)}
+        yield {**sums, **{f"IoU {at}": iou for at, iou in enumerate(query.details.get("ious", ()))}}
+
+
+def _is_strict(name: str) -> bool:
+    return not name.startswith(_NOT_STRICT)
+
+
+def name_of(form: ReplyFormat) -> str:
+    """Return the end of the name that asks for a format."""
+    parts = [form.representation, form.output]
+    if form.output == "json":
+        parts.append(form.structure if form.structure == "decomposed" else form.key)
+        parts += ["nested"] * (form.structure == "nested")
+    return "_".join(parts)
+
+
+def asked_as(form: ReplyFormat) -> dict[str, Any]:
+    """Return what else is said of a format where it is scored."""
+    return {
+        "sizes": (_SIDE, _SIDE),
+        "space": "grid1000",
+        "multilabel": form.multilabel,
+        "frames": form.frames,
+    }
+
+
+def _truth(asked: Asked) -> Any:
+    """Draw the truth of a query, the same every time: most boxes are those of the reply, moved."""
+    draw = random.Random(asked.reply)
+    reading = read(asked.reply, asked.form)
+    boxes: list[list[float]] = []
+    labels: list[str] = []
+    frames: list[int] = []
+    for at in range(draw.randint(0, 3)):
+        box = [draw.uniform(0, 400), draw.uniform(0, 400), draw.uniform(500, 999), 999.0]
+        if at < len(reading.boxes) and _is_box(reading.boxes[at]):
+            moved = [number + draw.choice((0, 0, 1, 20)) for number in reading.boxes[at]]
+            box = moved if _is_box(moved) else box
+        boxes.append(box)
+        labels.append(draw.choice([*asked.labels, *reading.labels, "dog"]) or "dog")
+        frames.append(draw.randrange(asked.form.frames))
+    return findit.truth(boxes, labels if asked.form.multilabel else (), frames)
+
+
+def _is_box(box: Sequence[float]) -> bool:
+    x1, y1, x2, y2 = box
+    return 0 <= x1 <= x2 - 2 <= _SIDE - 2 and 0 <= y1 <= y2 - 2 <= _SIDE - 2
 
 
 # --- two versions ---------------------------------------------------------------------------------
@@ -193,9 +285,10 @@ def compare(old: Path, new: Path, show: bool) -> None:
     """Print how many readings differ, and each that does."""
     pairs = list(zip(_rows(old), _rows(new), strict=True))
     assert all(before["reply"] == after["reply"] for before, after in pairs)
-    for name in ("strict", "kind", "lenient"):
+    for name in ("strict", "score", "kind", "lenient"):
         differ = sum(before[name] != after[name] for before, after in pairs)
         print(f"{name}: {differ} of {len(pairs)} differ")
+    _print_scores(pairs)
     kinds = Counter((a["kind"], b["kind"]) for a, b in pairs if a["kind"] != b["kind"])
     for (before_kind, after_kind), count in kinds.most_common():
         print(f"  {count} were {before_kind!r}, are {after_kind!r}")
@@ -208,6 +301,31 @@ def compare(old: Path, new: Path, show: bool) -> None:
             print(f"  {before['reply'][:300]!r}\n  {before['lenient']}\n  {after['lenient']}")
 
 
+def _print_scores(pairs: Iterable[tuple[dict[str, Any], dict[str, Any]]]) -> None:
+    """Print what the strict scores of each format come to in both versions."""
+    before: dict[str, Counter[str]] = defaultdict(Counter)
+    after: dict[str, Counter[str]] = defaultdict(Counter)
+    for old, new in pairs:
+        if old["score"] is not None and new["score"] is not None:
+            name = _named(ReplyFormat(**new["form"]))
+            before[name].update(old["score"])
+            after[name].update(new["score"])
+    for name in sorted(after):
+        old_sums, new_sums = _summed(before[name]), _summed(after[name])
+        end = "the same" if old_sums == new_sums else f"before: {old_sums}"
+        print(f"  {name}: {new_sums}; {end}")
+
+
+def _named(form: ReplyFormat) -> str:
+    several = ["multilabel"] * form.multilabel + [f"f{form.frames}"] * (form.frames > 1)
+    return "_".join([*several, name_of(form)])
+
+
+def _summed(sums: Counter[str]) -> str:
+    """Write the sums of a format, all digits of them; IoUs of objects are in one of these."""
+    return ", ".join(f"{key} {sums[key]!r}" for key in sorted(sums) if not key.startswith("IoU "))
+
+
 def main() -> None:
     """Write what this version reads, or compare two such files."""
     parser = argparse.ArgumentParser(description=main.__doc__)
@@ -218,6 +336,7 @@ def main() -> None:
     writer.add_argument("--runs", type=Path, nargs="*", default=())
     writer.add_argument("--cases", type=Path, nargs="*", default=())
     writer.add_argument("--no-corpora", action="store_true")
+    writer.add_argument("--scores", action="store_true", help="score each reply, too")
     comparer = commands.add_parser("compare")
     comparer.add_argument("old", type=Path)
     comparer.add_argument("new", type=Path)
@@ -232,7 +351,7 @@ def main() -> None:
     for path in options.cases:
         replies += of_cases(path)
     replies += random_replies(options.random)
-    write(replies, options.out)
+    write(replies, options.out, options.scores)
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import vlmeval_findit as findit
-from benchmarks.changed_readings import of_corpora, random_replies
+from benchmarks.changed_readings import asked_as, name_of, of_corpora, random_replies
 from vlmeval_findit.boxes import (
     JSON_KEYS,
     PAPER_REPRESENTATIONS,
@@ -157,6 +157,23 @@ def test_an_empty_list_over_frames_is_nothing_found(how: str, options: dict[str,
     truth = findit.truth(BOX, frames=[1], **labels)
     row = findit.score(["[]"], [truth], how, sizes=SIZE, space=SPACE, **options).queries[0]
     assert [event["kind"] for event in row.details["errors"]] == ["nothing found"]
+
+
+def test_an_answer_about_nothing_is_one_of_six_kinds() -> None:
+    by_form: dict[ReplyFormat, list[str | None]] = {}
+    for asked in (*of_corpora(), *random_replies(300)):
+        by_form.setdefault(asked.form, [None, "", "<think>a"]).append(asked.reply)
+    seen = set()
+    for form, replies in by_form.items():
+        if form.key == "box_2d" or (form.key == "bbox_2d" and form.structure == "decomposed"):
+            continue  # No name asks for these
+        truths = [findit.truth([])] * len(replies)
+        scored = findit.score(replies, truths, name_of(form), **asked_as(form))
+        for text, row in zip(replies, scored.queries, strict=True):
+            kinds = {name: n for name, n in row.sums.items() if name.startswith("negatives_")}
+            assert list(kinds.values()) == [1], (text, kinds)
+            seen |= kinds.keys()
+    assert len(seen) == 6
 
 
 def test_labels_do_not_decide_the_kind_of_a_reply() -> None:

@@ -407,3 +407,115 @@ def test_signs_around_a_label_are_none_of_it(sign: str) -> None:
     result = leniently(reply, TEXT_LABELS)
     assert result is not None
     assert result.reading.labels == ("dog",)
+
+
+# --- forms of other trades ------------------------------------------------------------------------
+
+# What says that they are a box is BOX: a word of these
+TRADES: dict[str, tuple[str, str]] = {
+    "expression": ("(BOX 100 200 300 400)", "bbox"),
+    "nested expression": ('((label "dog") (BOX 100 200 300 400))', "bounding-box"),
+    "braces": ("{BOX 100 200 300 400}", "rect"),
+    "labelme": (
+        '{"label": "dog", "points": [[100, 200], [300, 400]], "shape_type": "BOX"}', "rectangle"
+    ),
+    "labelme's file": (
+        '{"shapes": [{"label": "dog", "points": [[300, 400], [100, 200]], "shape_type": "BOX"}]}',
+        "rectangle",
+    ),
+    "a shape": ('{"type": "BOX", "label": "dog", "vertices": [100, 200, 300, 400]}', "rect"),
+    "PostGIS": ("BOX(100 200, 300 400)", "BOX"),
+    "Postgres": ("BOX '((300,400),(100,200))'", "box"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("form", TRADES)
+def test_other_trades_are_read_where_they_say_a_box(form: str) -> None:
+    reply, word = TRADES[form]
+    for how in (JSON,) if '"' in reply and ":" in reply else (JSON, TEXT):
+        result = leniently(reply.replace("BOX", word), how)
+        assert result is not None
+        assert result.reading.boxes == (A,)
+        for other in ("padding", "circle", "polygon", "line", "image_box", "score"):
+            assert leniently(reply.replace("BOX", other), how) is None, other
+    if form.startswith(("labelme", "Postg")):  # Two corners, no size
+        assert leniently(reply.replace("BOX", word), TEXT_SIZES) is None
+
+
+SHORT = {"ul": "left top", "tl": "left top", "lt": "left top", "lr": "right bottom",
+    "br": "right bottom", "rb": "right bottom", "ll": "left bottom", "bl": "left bottom",
+    "lb": "left bottom", "ur": "right top", "tr": "right top", "rt": "right top"}  # fmt: skip
+SIDES_OF_A = {"left": 100, "top": 200, "right": 300, "bottom": 400}
+
+
+@pytest.mark.parametrize("first", SHORT)
+@pytest.mark.parametrize("second", SHORT)
+def test_corners_of_two_letters_are_a_box_if_opposite(first: str, second: str) -> None:
+    points = [[SIDES_OF_A[side] for side in SHORT[name].split()] for name in (first, second)]
+    are_opposite = set(points[0]).isdisjoint(points[1])
+    for reply in (
+        f"{first} = ({points[0][0]}, {points[0][1]}), {second} = ({points[1][0]}, {points[1][1]})",
+        f"{first.upper()}: {points[0]} {second.upper()}: {points[1]}",
+        f'{{"{first}": {points[0]}, "{second}": {points[1]}}}',
+        f'{{"label": "dog", "{second}": {points[1]}, "{first}": {points[0]}}}',
+    ):
+        result = leniently(reply, TEXT)
+        assert (result is not None) == (are_opposite and first != second), reply
+        assert result is None or result.reading.boxes == (A,)
+
+
+@pytest.mark.parametrize("key", ["crop", "padding", "image_box", "viewport"])
+@pytest.mark.parametrize("names", [("ul", "lr"), ("top_left", "bottom_right")])
+def test_corners_below_a_key_of_another_thing_are_no_box(key: str, names: Sequence[str]) -> None:
+    first, second = names
+    reply = f'{{"KEY": {{"{first}": [100, 200], "{second}": [300, 400]}}}}'
+    assert leniently(reply.replace("KEY", key), JSON) is None
+    assert leniently(reply.replace("KEY", "dog"), JSON) is not None
+
+
+@pytest.mark.parametrize("text", ["lr = (0.1, 0.2), wd = (0.3, 0.4)", "tr(1, 2) and br(3, 4)"])
+def test_letters_that_leave_a_side_open_are_no_corners(text: str) -> None:
+    assert leniently(text, TEXT) is None
+
+
+SQL = "INSERT INTO found (label, NAMES) VALUES ('dog', NUMBERS), ('cat', 1, 1, 2, 2);"
+
+
+@pytest.mark.parametrize("words", [SQL, SQL.lower().replace("names", "NAMES").upper()])
+@pytest.mark.parametrize(
+    ("form", "names", "numbers"),
+    [
+        (TEXT, "xmin, ymin, xmax, ymax", "100, 200, 300, 400"),
+        (TEXT, "y1, x1, y2, x2", "200, 100, 400, 300"),
+        (TEXT_YX, "y1, x1, y2, x2", "200, 100, 400, 300"),
+        (TEXT_SIZES, "x, y, width, height", "100, 200, 200, 200"),
+    ],
+)
+def test_values_are_read_by_the_columns_that_sql_names(
+    form: ReplyFormat, names: str, numbers: str, words: str
+) -> None:
+    reply = words.replace("NAMES", names).replace("NUMBERS", numbers)
+    result = leniently(reply, form)
+    assert result is not None
+    assert result.reading.boxes[0] == A
+    assert len(result.reading.boxes) == 2
+    assert leniently(words.replace("NAMES", "a, b, c, d").replace("NUMBERS", numbers), form) is None
+
+
+@pytest.mark.parametrize("more", ["", ", 4326"])
+def test_an_envelope_has_two_corners(more: str) -> None:
+    reply = f"SELECT ST_MakeEnvelope(100, 200, 300, 400{more});"
+    check(reply, TEXT, [A], [S.PROSE])
+    check(reply, TEXT_YX, [A], [S.PROSE])
+    check(reply, TEXT_SIZES, [], [])
+    check(reply.replace("ST_Make", ""), TEXT, [], [])
+
+
+def test_a_closed_ring_of_four_corners_is_a_box() -> None:
+    ring = "[[100, 200], [300, 200], [300, 400], [100, 400], [100, 200]]"
+    reply = f'{{"type": "Polygon", "coordinates": [{ring}]}}'
+    result = leniently(reply, JSON)
+    assert result is not None
+    assert result.reading.boxes == (A,)
+    assert leniently(reply.replace("300, 200", "310, 200"), JSON) is None
+    assert leniently(reply.replace(", [100, 200]]", ", [100, 201]]"), JSON) is None

@@ -187,6 +187,36 @@ def test_a_unit_may_have_two_words(place: str, words: str) -> None:
 
 
 @pytest.mark.parametrize(
+    "words",
+    ["azimuth and elevation", "azimuth, elevation", "range, azimuth, and elevation",
+     "rho / theta", "Azimut und Elevation", "pixels and degrees", "latitude then longitude"],
+)  # fmt: skip
+@pytest.mark.parametrize(
+    "reply",
+    [
+        f"Boxes in X: ({NUMBERS})",
+        f"Here is the bounding box in X ({NUMBERS})",
+        f"The coordinates are given in X.\nDog box: ({NUMBERS})",
+        f"Koordinaten in X: ({NUMBERS})",
+        f"Cajas y coordenadas en X: ({NUMBERS})",
+        f'{{"bbox_2d": [{NUMBERS}], "note": "coordinates in X"}}',
+        f'{{"bbox_2d": [{NUMBERS}]}}\nThe boxes in X are above.',
+    ],
+)
+def test_a_list_behind_in_is_what_the_numbers_are(reply: str, words: str) -> None:
+    assert not lenient_boxes(reply.replace("X", words))
+    for known in ("x and y", "pixels", "pixels and px"):
+        assert lenient_boxes(reply.replace("X", known)) == ((112, 64, 388, 420),), known
+
+
+@pytest.mark.parametrize(
+    "words", ["red and blue", "black and white", "question, then", "dogs and cats", "total, sorted"]
+)
+def test_a_list_of_colours_or_labels_is_no_unit(words: str) -> None:
+    assert lenient_boxes(f"Bounding boxes in {words}: ({NUMBERS})")
+
+
+@pytest.mark.parametrize(
     "key", ["bbox_em", "box_cm", "bboxInches", "bbox_mm", "degrees_box", "x_min_cm"]
 )
 def test_a_key_that_names_a_length_states_it(key: str) -> None:

@@ -51,7 +51,7 @@ from .named_numbers import NUMBER, boxes_by_name, boxes_of_ranges
 from .punctuation import in_ascii
 from .records import Candidate, Repair, Repairs
 from .tables import Tables, tables_in
-from .words import asked_label, is_asked, says_box, words_of
+from .words import KeySays, asked_label, is_asked, says_box, what_key_says, words_of
 
 _PROSE: Repairs = frozenset({Repair.PROSE})
 
@@ -128,6 +128,7 @@ def _boxes_in(text: str, fmt: ReplyFormat, extent: ImageExtent | None) -> Iterat
         yield BoxInText(start, end, Candidate("", None, numbers, _PROSE))
     yield from _bracketed(text, row, fmt.output)
     yield from _of_four_corners(text, row)
+    yield from _behind_names(text, row)
     yield from _in_tokens_without_unit(text, row)
     yield from _bare(text, row, fmt.multilabel)
     if row.name in POINTS:
@@ -260,6 +261,16 @@ def _bracketed(text: str, row: Representation, output: str) -> Iterator[BoxInTex
         yield box._replace(is_certain=is_certain)
 
 
+def _behind_names(text: str, row: Representation) -> Iterator[BoxInText]:
+    """Yield the boxes of expressions such as ``(bbox 1 2 3 4)``, whose first word names a box."""
+    pattern = r"[(\[{]\s*+([^\W\d][\w-]{0,30}+)\s++NUMBERS\s*+(?=[)\]}])"
+    for match in _run(row.width, pattern, BETWEEN).finditer(text):
+        name, *numbers = match.groups()
+        if what_key_says(name) is KeySays.BOX:
+            box = Candidate("", None, tuple(numbers), _PROSE)
+            yield BoxInText(match.start(2), match.end(), box, is_certain=False, in_order=True)
+
+
 def _of_four_corners(text: str, row: Representation) -> Iterator[BoxInText]:
     """Yield the upright boxes whose four corners are eight numbers in brackets or between tags."""
     if row.name not in POINTS or row.width != 4:
@@ -312,6 +323,8 @@ def _matched(
 ) -> Iterator[BoxInText]:
     for match in pattern.finditer(text):
         *numbers, more = match.groups()
+        if row.name not in POINTS and _IN_PAIRS.match(text, match.start(1), match.end()):
+            continue  # Two corners, no size
         repairs = _PROSE
         if more:
             if not is_confidence([*numbers, more], row.width):
@@ -319,6 +332,10 @@ def _matched(
             repairs = _PROSE | {Repair.CONFIDENCE}
         box = Candidate("", None, tuple(numbers), repairs)
         yield BoxInText(match.start(1), match.end(), box, False, in_brackets, in_order=True)
+
+
+# "1 2, 3 4", as PostGIS writes BOX(1 2, 3 4)
+_IN_PAIRS = late_pattern(rf"{NUMBER} +{NUMBER} ?, ?{NUMBER} +{NUMBER}")
 
 
 # --- frames and labels ----------------------------------------------------------------------------

@@ -29,7 +29,15 @@ from .labels import TAG, TOKEN_WITHOUT_UNIT, without_tags
 from .labels_in_values import Labels, is_marked, stated_labels
 from .named_corners import box_of_corners, corner_of
 from .number_names import numbers_by_name
-from .objects import IS_VALUE, has_objects, is_absent, records_of, rows_of_columns, with_ends
+from .objects import (
+    IS_VALUE,
+    has_objects,
+    is_absent,
+    is_rectangle,
+    records_of,
+    rows_of_columns,
+    with_ends,
+)
 from .punctuation import in_ascii
 from .records import NO_REPAIRS, Candidate, Repair, Repairs
 from .repaired_values import List, Object, Value, values_in
@@ -243,6 +251,11 @@ class BoxSearch:
             yield from self._decomposed_box(_Numbers(tuple(named)), value, context)
             return
         corners = self._numbers_of_corners(fields, context.in_box)
+        if corners is None and is_rectangle(fields):
+            points = (
+                value for key, value in fields.items() if not _VERTICES.isdisjoint(words_of(key))
+            )
+            corners = next(filter(None, map(self._numbers_of, points)), None)
         if corners is not None and not self._lacks_label(context):
             yield _candidate(corners, context.restructured())._replace(named=True)
             return
@@ -409,7 +422,8 @@ class BoxSearch:
     def _is_of_numbers(self, owner: Object, key: str) -> bool:
         value = dict(owner.pairs).get(key)
         if isinstance(value, Object):
-            return not any(isinstance(item, (List, Object)) for _, item in value.pairs)
+            named = any(corner_of(name) for name, _ in value.pairs)
+            return named or not any(isinstance(item, (List, Object)) for _, item in value.pairs)
         return isinstance(value, str) or (isinstance(value, List) and not has_objects(value))
 
     def _context_under_label(self, key: str, context: Context) -> Context:
@@ -466,6 +480,8 @@ class BoxSearch:
         if len(points) == 8:  # Without brackets around each
             pairs = [points[at : at + 2] for at in range(0, 8, 2)]
             points = [List([*pair], whole=True) for pair in pairs]
+        if len(points) == 5 and points[0] == points[4]:  # A closed ring, as of GeoJSON
+            points = points[:4]
         if len(points) != 4:
             return None
         numbers: list[float] = []
@@ -576,8 +592,10 @@ def _index(value: object) -> int | None:
     return int(match[1]) if match else None
 
 
+# Keys of the points of a shape
+_VERTICES = frozenset(("points", "pts", "vertices", "corners"))
 # Keys of corners, inside what is said to be a box
 _ENDS = {
-    **dict.fromkeys(("min", "start", "tl", "lt", "ul"), "left top"),
-    **dict.fromkeys(("max", "end", "br", "rb", "lr"), "right bottom"),
+    **dict.fromkeys(("min", "start"), "left top"),
+    **dict.fromkeys(("max", "end"), "right bottom"),
 }

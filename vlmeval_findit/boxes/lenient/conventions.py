@@ -7,17 +7,18 @@ number's; a label states neither.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import NamedTuple
 
 from ...core import late_pattern
 from ..representation import MatchRule, Representation
 from ..spaces import ImageExtent
+from .languages import pattern_of, words_for
 from .number_names import NAME, SIDES, in_order, joined_names, requested_order
 from .remembered import Remembered
-from .unknown_words import UNIT, states_unknown_order, states_unknown_unit
-from .words import words_of
+from .unknown_words import names_unit, states_unknown_order, states_unknown_unit
+from .words import ends_with_one_of, words_of
 
 # --- orders ---------------------------------------------------------------------------------------
 
@@ -41,10 +42,8 @@ _NAMES = late_pattern(
 )
 _NAME = late_pattern(_ONE_NAME, re.IGNORECASE)
 # "order": "…": four words under such a key are an order, known or not
-_UNDER_ORDER = late_pattern(
-    r'"[^"\n]{0,40}?(?:\b|_)(?:format|order|convention|mode|layout)"\s?: "([^"\n]{1,60})"',
-    re.IGNORECASE,
-)
+_ORDERS = ("format", "order", "convention", "mode", "layout", *words_for("order"))
+_TEXT_UNDER_KEY = late_pattern(r'"([^"\n]{1,60})"\s?: "([^"\n]{1,60})"')
 _FOUR_WORDS = late_pattern(r"\W*[^\W\d]++(?:[\s,;/|，、；-]++[^\W\d]++){3}\W*")
 # Orders by the name of the set that has them
 _ORDERS_OF_SETS = {
@@ -95,7 +94,7 @@ def orders_in(text: str) -> Iterator[tuple[str, ...]]:
         yield ("?",) * 4
     if _Y_FIRST.search(text):
         yield ("ymin", "xmin", "ymax", "xmax")
-    for value in _UNDER_ORDER.findall(text) if '": "' in text else ():
+    for value in _texts_under(_names_order, text):
         is_known = _NAMES.search(value) or _CORNER_WORD.search(value)
         if _FOUR_WORDS.fullmatch(value) and not is_known:
             yield ("?",) * 4
@@ -109,6 +108,18 @@ def orders_in(text: str) -> Iterator[tuple[str, ...]]:
         ):
             continue
         yield names
+
+
+def _texts_under(is_meant: Callable[[str], bool], text: str) -> Iterator[str]:
+    """Yield the texts that stand behind some keys: ``"unit": "cm"``."""
+    for key, value in _TEXT_UNDER_KEY.findall(text) if ': "' in text else ():
+        if is_meant(key):
+            yield value
+
+
+@Remembered
+def _names_order(key: str) -> bool:
+    return ends_with_one_of(key, _ORDERS)
 
 
 def _has_known_order(text: str) -> bool:
@@ -173,18 +184,19 @@ def _spaced(key: str) -> str:
 
 # --- units ----------------------------------------------------------------------------------------
 
+_PERCENT = words_for("percent")
+_PIXELS = words_for("pixels")
 _NO_NUMBER_BEFORE = r"(?<![\d.])(?<!\d\s)(?<!\d-)"
 _UNIT_WORDS = {
     "percent": late_pattern(
-        rf"{_NO_NUMBER_BEFORE}(?:%|百分"
-        r"|\b(?:pct|per ?cent(?:age)?s?|prozent|pour ?cent(?:age)?s?|porcentajes?"
-        r"|por ciento|percentual[ei]?|porcentage[mn]s?|procent(?:y|ach)?|yüzde|persen)\b"
-        r"|процент|パーセント|퍼센트)",
+        rf"{_NO_NUMBER_BEFORE}(?:%|\b(?:pct|per ?cent(?:age)?s?)\b"
+        rf"|\b(?:proc|pros|prots|pers)ent[^\W\d_]{{0,8}}\b|{pattern_of(_PERCENT)})",
         re.IGNORECASE,
     ),
     "pixels": late_pattern(
         rf"{_NO_NUMBER_BEFORE}(?:\b(?:pixels|px|pixel(?=[ _-](?:coord|value|space|position|unit)))"
-        r"(?:\b|_)|(?<=_)(?:px|pixels?)\b|像素|ピクセル|픽셀|пиксел|píxeles|\bpixeln\b)"
+        r"(?:\b|_)|(?<=_)(?:px|pixels?)\b|(?<=\()pixel(?=\))"
+        rf"|\bpi(?:ks|cs)e?l[^\W\d_]{{0,8}}\b|{pattern_of(_PIXELS)})"
         r"|\babsolute[ _](?:coord|pixel|value|position)|[\"'_]abs(?:olute)?[\"'_]?(?![a-z])",
         re.IGNORECASE,
     ),
@@ -242,19 +254,18 @@ def units_in(text: str) -> Iterator[Unit]:
     (['percent'], [])
     """
     lower = text.lower()
-    if any(stem in lower for stem in _STEMS):
+    has_stem = any(stem in lower for stem in _STEMS)
+    if has_stem or (not lower.isascii() and any(stem in lower for stem in _STEMS_IN_SIGNS)):
         yield from _units_in_words(text)
-    yield from map(_unit_named, _UNDER_UNIT.findall(text))
+    for value in _texts_under(names_unit, text):
+        yield _unit_named(value)
     if _MAY_BE_JOINED.search(lower) and any(map(_is_joined_of_fractions, words_of(text))):
         yield "fractions"
 
 
 # "unit": "mm": whatever is under such a key is a unit, known or not
-_UNDER_UNIT = late_pattern(rf'"[^"\n]{{0,40}}?{UNIT}"\s?: "([^"\n]{{1,60}})"', re.IGNORECASE)
-
-
 def _unit_named(value: str) -> Unit:
-    return next(_units_in_words(value), value)
+    return next(_units_in_words(f"({value})"), value)
 
 
 # y that counts upwards, or from the middle
@@ -268,14 +279,18 @@ _OTHER_ORIGIN = late_pattern(
 
 
 # For speed: without one of these, no pattern above or below finds a unit
-_STEMS = (
-    "%", "‰", "百分", "千分", "pct", "cent", "prozent", "porcentaje", "процент", "パーセント",
-    "퍼센트", "px", "pixel", "píxel", "像素", "ピクセル", "픽셀", "пиксел", "abs", "norm", "归一化",
-    "正規化", "정규화", "rel", "fraction", "thousandth", "mille", "met", "inches", " cm", " mm",
-    "scale", "range", "grid", "between", "coordinate", "measured", "version", "resized", "based on",
-    "image", "picture", "photo", "screenshot", "нормализ", "1000", "999", "1024", "ratio", "share",
-    "proportion", "unit", "percentual", "porcentage", "procent", "yüzde", "persen", "normiert",
-    "(cm)", "(mm)", "1/1000", "origin", " up",
+_ENGLISH_STEMS = (
+    "%", "pct", "cent", "sent", "persen", "px", "pixel", "pixl", "piks", "picse", "abs", "norm",
+    "rel", "fraction", "thousandth", "mille", "met", "inches", " cm", " mm", "scale", "range",
+    "grid", "between", "coordinate", "measured", "version", "resized", "based on", "image",
+    "picture", "photo", "screenshot", "1000", "999", "1024", "ratio", "share", "proportion", "unit",
+    "(cm)", "(mm)", "origin", " up",
+)  # fmt: skip
+_FOREIGN = [word for word in _PERCENT + _PIXELS if not any(stem in word for stem in _ENGLISH_STEMS)]
+_STEMS = (*_ENGLISH_STEMS, *filter(str.isascii, _FOREIGN))
+_STEMS_IN_SIGNS = (
+    "‰", "千分", "归一化", "正規化", "정규화", "нормализ",
+    *(word for word in _FOREIGN if not word.isascii()),
 )  # fmt: skip
 _MAY_BE_JOINED = late_pattern(r"[xywhltrb0-4]n(?![^\W_])")
 
@@ -379,11 +394,11 @@ def states_another_unit(text: str, run: RunNumbers, asked: Sequence[str] = ()) -
 
 
 def _is_of_run(words: str, run: RunNumbers) -> bool:
-    """Return whether words in the place of a unit name the run's, or an order."""
+    """Return whether words in the place of a unit name the run's, an order or a number of it."""
     units = list(units_in(f"in {words} ({words})"))
     if units:
         return all(is_unit_of_run(unit, run) for unit in units)
-    return _has_known_order(words)
+    return _has_known_order(words) or _NAME.fullmatch(words) is not None
 
 
 def key_states_another_unit(key: str, run: RunNumbers) -> bool:

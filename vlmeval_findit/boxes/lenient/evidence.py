@@ -90,7 +90,8 @@ _CORRECTION = late_pattern(
 )
 _IMAGE = r"(?:whole |entire |full )?(?:image|picture|photo|canvas|screen|page)"
 _OF_IMAGE = late_pattern(
-    rf"\b{_IMAGE}(?:'s)? (?:itself|bounds?|border|frame|box|bounding box|coordinates|spans)\b"
+    rf"\b{_IMAGE}(?:'s)?[ _]"
+    r"(?:itself|bounds?|border|frame|b?box|bounding[ _]box|coordinates|spans)\b"
     rf"|(?<!of )(?<!to )(?<!by )(?<!of the )(?<!to the )(?<!by the )\b{_IMAGE} size\b"
     rf"|\b(?:box|bounds|coordinates|corners?) of the {_IMAGE}\W*\w*\W*\Z|\bview ?(?:box|port)\b",
     re.IGNORECASE,

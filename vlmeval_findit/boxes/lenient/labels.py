@@ -206,7 +206,7 @@ def _words_before(line: str) -> str | None:
     label = last_sentence.strip(_MARKS)
     words = label.split()
     count = len(words)
-    while words and (plain(words[-1]) in _JOINING | {""} or _is_number_of_box(words)):
+    while words and (_is_joint(plain(words[-1])) or _is_number_of_box(words)):
         words.pop()
     if not words:
         return None
@@ -218,6 +218,10 @@ def _words_before(line: str) -> str | None:
         return ""
     label = _ARTICLE.sub("", _CONJUNCTION.sub("", label))
     return _unless_sentence(label.split(" "))
+
+
+def _is_joint(word: str) -> bool:
+    return not word or word in _JOINING or word in BOXES
 
 
 def _is_number_of_box(words: Sequence[str]) -> bool:

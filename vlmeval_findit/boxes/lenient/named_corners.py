@@ -34,12 +34,21 @@ _RIGHT = ("right", "rechts", "derech", "direit", "droit", "destr", "右", "오�
 _DOWN = "|".join(rf"{word}[a-zа-я]{{0,3}}" for word in _TOP + _BOTTOM if word[0] < "ᄀ")
 _ACROSS = "|".join(rf"{word}[a-zа-я]{{0,3}}" for word in _LEFT + _RIGHT if word[0] < "ᄀ")
 _OF = r"(?:à |a )?"  # "en haut à gauche", "in alto a sinistra"
+# Corners by two letters, in front of a point: "ul = (1, 2)"
+_ABBREVIATIONS = {
+    **dict.fromkeys(("ul", "tl", "lt"), "left top"),
+    **dict.fromkeys(("ur", "tr", "rt"), "right top"),
+    **dict.fromkeys(("ll", "bl", "lb"), "left bottom"),
+    **dict.fromkeys(("lr", "br", "rb"), "right bottom"),
+}
+# The keys above, in the way that takes least time
+_SHORT = r"(?:[ult][lr]|[lr][tb]|b[lr])(?<![\w<]..)(?=[\"'`*]{0,3}\s?[:=]?\s?[(\[])"
 _NUMBER = r"[-+]?(?:\d++(?:\.\d++)?|\.\d++)"
 _NAMED = r"[xy][\w-]{0,4}\s?[:=]\s?"
 _EVENT = late_pattern(
     rf"(?P<corner>\b(?:{_DOWN})[\s_-]?(?:most[\s_-])?{_OF}(?:{_ACROSS})"
     rf"|\b(?:{_ACROSS})[\s_-]?(?:{_DOWN})\b"
-    r"|[左右][上下]角?|[上下][左右]角?|(?:왼쪽|오른쪽) ?(?:위|아래))"
+    rf"|{_SHORT}|[左右][上下]角?|[上下][左右]角?|(?:왼쪽|오른쪽) ?(?:위|아래))"
     rf"|(?P<open>[\[(]?)\s?(?P<first>{_NAMED})?(?<![\d.])(?P<a>{_NUMBER})"
     rf"(?:\s{{0,8}}[,;]\s?|\s)(?P<second>{_NAMED})?(?P<b>{_NUMBER})"
     r"(?![\w%])(?!\s?[,;]\s?[-+]?[\d.])\s{0,8}(?P<close>[\])]?)",
@@ -141,6 +150,8 @@ def _event(match: re.Match[str], text: str, row: Representation) -> _Point | _Co
 
 def _sides(corner: str) -> str:
     words = corner.lower()
+    if words in _ABBREVIATIONS:
+        return _ABBREVIATIONS[words]
     across = "left" if any(word in words for word in _LEFT) else "right"
     is_top = any(word in words for word in _TOP)
     return f"{across} {'top' if is_top else 'bottom'}"
@@ -250,9 +261,11 @@ def box_of_corners(points: Sequence[tuple[str, float, float]]) -> Corners | None
 def corner_of(name: str) -> str | None:
     """Return the corner that a key names; None if it names none.
 
-    >>> corner_of("top_left"), corner_of("dog")
-    ('left top', None)
+    >>> corner_of("top_left"), corner_of("ul"), corner_of("dog")
+    ('left top', 'left top', None)
     """
+    if name.lower() in _ABBREVIATIONS:
+        return _sides(name)
     match = _EVENT.fullmatch(name.strip())
     return _sides(match["corner"]) if match and match["corner"] else None
 

@@ -51,6 +51,12 @@ _ASSIGNED = late_pattern(
     r"(?P<numbers>[-+.\d]++(?:\s?,\s?[-+.\d]++){1,7})(?!\s?,|[\w%])",
     re.IGNORECASE,
 )
+# PostGIS: the signature names the numbers; a fifth is that of a reference system
+_ENVELOPE = late_pattern(
+    rf"\bST_MakeEnvelope\(\s?{NUMBER}\s?,\s?{NUMBER}\s?,\s?{NUMBER}\s?,\s?{NUMBER}"
+    r"(?:\s?,\s?\d{1,6})?\s?\)",
+    re.IGNORECASE,
+)
 # Sizes of the image are none of a box; coordinates of points are in another tag.
 _OF_IMAGE = late_pattern(
     r"(?:image|picture|photo|original|canvas|screen|svg)\b[^.\n]{0,30}\Z", re.I
@@ -104,6 +110,12 @@ def boxes_by_name(text: str, row: Representation) -> Iterator[NamedBox]:
             group = []
         group.append(field)
     yield from _of_fields(group, row)
+    for match in _ENVELOPE.finditer(text):
+        fields = [
+            _Field(*match.span(), name, number)
+            for name, number in zip(("xmin", "ymin", "xmax", "ymax"), match.groups(), strict=True)
+        ]
+        yield from _of_fields(fields, row)
     for match in _ASSIGNED.finditer(text) if "=" in text else ():
         names = re.split(r"\s?,\s?\\?", match["names"])
         numbers = re.split(r"\s?,\s?", match["numbers"])

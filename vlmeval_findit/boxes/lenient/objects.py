@@ -8,7 +8,7 @@ from ...core import late_pattern
 from .conventions import size_of_picture
 from .remembered import Remembered
 from .repaired_values import List, Object, Value
-from .words import rank_of_label, words_of
+from .words import KeySays, rank_of_label, what_key_says, words_of
 
 IS_VALUE = late_pattern(r"\s*+(?:[\[{]\s*+[\[{\"'\\]|\{)")
 
@@ -134,6 +134,22 @@ _OF_PICTURE = frozenset(
 def _is_list_of_labels(key: str, value: List | Object) -> bool:
     is_texts = isinstance(value, List) and all(isinstance(item, str) for item in value.items)
     return is_texts and rank_of_label(key) is not None
+
+
+_KINDS = frozenset(("shape", "type", "kind", "geometry"))
+
+
+def is_rectangle(fields: Mapping[str, Value]) -> bool:
+    """Return whether an object says that its shape is a box, as labelme's shapes do.
+
+    >>> is_rectangle({"shape_type": "rectangle"}), is_rectangle({"shape_type": "circle"})
+    (True, False)
+    """
+    for key, value in fields.items():
+        is_kind = isinstance(value, str) and not _KINDS.isdisjoint(words_of(key))
+        if is_kind and what_key_says(str(value)) is KeySays.BOX:
+            return True
+    return False
 
 
 _FOUND = frozenset(("found", "exists", "exist", "present", "visible", "detected"))

@@ -104,7 +104,32 @@ def tables_in(text: str, representation: Representation) -> Tables:
             spans.append((lines[start].start, lines[at - 1].end))
             if sum(column.is_number for column in columns) >= 2:
                 named.append((lines[start].start, lines[start].end))
+    for names, values in _insertions(text):
+        columns = _columns(names.text, ",")
+        cells_of = [(line, _cells(line.text, ",")) for line in values]
+        for line, cells in cells_of:
+            if len(cells) == len(columns):
+                rows += _boxes_of_row(line, cells, columns, representation)
+        if columns:
+            spans.append((names.start, values[-1].end))
+            named.append((names.start, names.end))
     return Tables(tuple(rows), tuple(spans), tuple(named))
+
+
+# INSERT INTO boxes (label, xmin, …) VALUES ('dog', 1, …), ('cat', 5, …)
+_INSERTION = late_pattern(
+    r"\(([^()]{1,300})\)\s?VALUES\s{0,4}(?=\()((?:\s{0,4}\([^()]{1,300}\)\s{0,4},?)++)",
+    re.IGNORECASE,
+)
+_VALUES = late_pattern(r"\(([^()]{1,300})\)")
+
+
+def _insertions(text: str) -> Iterator[tuple[_Line, list[_Line]]]:
+    """Yield the names of columns and the rows of values that statements of SQL insert."""
+    for match in _INSERTION.finditer(text):
+        values = _VALUES.finditer(text, match.start(2), match.end(2))
+        rows = [_Line(row.start(1), row[1]) for row in values]
+        yield _Line(match.start(1), match[1]), rows
 
 
 def _lines(text: str) -> Iterator[_Line]:

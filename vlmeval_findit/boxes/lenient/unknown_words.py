@@ -1,7 +1,8 @@
 """Words in the place of a unit or of an order that name none of ours.
 
 What stands in such a place is stated, known or not, so nothing is read past it. The places are:
-in brackets behind a word for boxes or numbers, between "coordinates" and a colon, and behind "in".
+in brackets behind a word for boxes or numbers, between "coordinates" and a colon, and behind "in",
+where a list of words is one of unknown units or names.
 """
 
 from __future__ import annotations
@@ -11,15 +12,14 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 from ...core import late_pattern
-from .words import BOXES, says_box, words_of
+from .languages import words_for
+from .remembered import Remembered
+from .words import BOXES, ends_with_one_of, says_box, words_of
 
 # Words for the numbers of a box; in brackets behind one stands a unit, an order or a label
 _NUMBERS = frozenset(
-    """
-    coordinate coordinates coord coords values numbers measurements units unit koordinaten
-    coordonnées coordenadas координаты współrzędne coördinaten 坐标 座標 좌표
-    """.split()
-)
+    "coordinate coordinates coord coords values numbers measurements units unit".split()
+).union(words_for("coordinates"), words_for("unit"))
 # Words that say neither: of sentences, of languages, and of how numbers are written
 _ORDINARY = frozenset(
     """
@@ -35,9 +35,18 @@ _ORDINARY = frozenset(
     corner corners point points vertex vertices edge edges side sides box boxes bbox object objects
     instance instances result results target targets label labels class all each both
     x y w h min max start end top left right bottom upper lower first second third fourth
-    s es ies
+    s es ies question particular addition fact case cases brief summary focus front back
+    sight motion
     """.split()
 )
+# Behind "in" they say how a thing, or its drawn box, looks
+_COLOURS = frozenset(
+    """
+    black white red green blue yellow orange purple pink brown grey gray cyan magenta turquoise
+    beige gold silver colour color bold italic
+    """.split()
+)
+_UNITS = ("unit", "units", *words_for("unit"))
 _MOST_WORDS = 2  # Of a unit, as "grid cells"
 
 
@@ -64,7 +73,36 @@ def states_unknown_unit(
             continue
         if place.longest is None or _is_written_as_a_unit(tokens[-1], place.longest):
             return True
-    return False
+    return any(_is_unknown(words, is_of_run, names) for words in _lists_behind_in(text))
+
+
+def _lists_behind_in(text: str) -> Iterator[list[str]]:
+    if not any(word in text for word in (" in ", " en ", " em ")):  # For speed
+        return
+    for match in _LIST_BEHIND_IN.finditer(text):
+        if match["head"].lower() in _MEASURED or _is_head(match["head"]):
+            yield _BETWEEN_WORDS.split(match["words"])
+
+
+def _is_unknown(
+    words: Sequence[str], is_of_run: Callable[[str], bool], names: frozenset[str]
+) -> bool:
+    """Return whether words are what the numbers are, and one of them is none of ours."""
+    lower = {word.lower() for word in words}
+    is_ordinary = not (_ORDINARY | _COLOURS).isdisjoint(lower)
+    if is_ordinary or not names.isdisjoint(map(_singular, lower)):
+        return False
+    return not all(map(is_of_run, words))
+
+
+@Remembered
+def names_unit(key: str) -> bool:
+    """Return whether what stands under a key is a unit, as its last word says.
+
+    >>> names_unit("box_units"), names_unit("yksikkö"), names_unit("united")
+    (True, True, False)
+    """
+    return ends_with_one_of(key, _UNITS)
 
 
 def states_unknown_order(
@@ -112,14 +150,20 @@ _BEHIND_IN = late_pattern(
     rf"\s?\bin (?:units of |steps of )?{_WORDS}{_ENDS}",
     re.IGNORECASE,
 )
-_BEFORE_COLON = late_pattern(rf"\b(?:{_HEADS})\s{_WORDS}[\"'`*]{{0,3}}\s?[:=]", re.IGNORECASE)
-# A word for a unit, in the languages in which a box is known by its word, too
-UNIT = (
-    r"(?<![^\W_])(?:units?|einheit(?:en)?|unités?|unidad(?:es)?|unidades?|unità|eenheid|jednostka|единиц[аы]|birim"
-    r"|单位|單位|単位|단위)(?![^\W_])"
+# "boxes in azimuth and elevation": words without an article are what the numbers are
+_AND = r"(?: ?[,;/&+] ?(?:and )?| (?:and|und|et|y|e|en|then) )"
+_LIST_BEHIND_IN = late_pattern(
+    r"(?<![^\W\d_])(?P<head>[^\W\d_]{2,30}+)(?: (?:are|is|here|all|both|given|stated)\b){0,3}"
+    rf" (?:in|en|em) (?P<words>[^\W\d_]{{2,20}}+(?:{_AND}[^\W\d_]{{2,20}}+){{1,7}})"
+    r"(?=[\"'`*]{0,3}(?:[ \t]*+\n|\s*+(?:[.:;()\[\]=|\"]|\Z|(?:is|are)\b)))",
+    re.IGNORECASE,
 )
+_BETWEEN_WORDS = late_pattern(_AND, re.IGNORECASE)
+_MEASURED = frozenset("measured given expressed specified reported stated".split())
+_BEFORE_COLON = late_pattern(rf"\b(?:{_HEADS})\s{_WORDS}[\"'`*]{{0,3}}\s?[:=]", re.IGNORECASE)
 _AS_UNIT = late_pattern(
-    rf"{UNIT}[\"'`*]{{0,3}}\s?(?:[:=]|is\b|are\b|of\b)[\"'`*]{{0,3}}\s?{_WORDS}{_ENDS}",
+    r"(?<![^\W_])(?P<head>[^\W\d][^\s:=\"'`*.,()\[\]{}]{1,30}+)[\"'`*]{0,3}\s?(?:[:=]|is\b|are\b|of\b)"
+    rf"[\"'`*]{{0,3}}\s?{_WORDS}{_ENDS}",
     re.IGNORECASE,
 )
 # "[1, 2, 3, 4] (em)", "[1, 2, 3, 4] em."; behind a number alone a unit is that number's
@@ -145,6 +189,8 @@ def _places_of_units(text: str) -> Iterator[_Place]:
         if _is_head(match["head"]):
             yield _Place(match["words"], None if match["head"].lower() in _NUMBERS else 2)
     for match in _AS_UNIT.finditer(text):
+        if not names_unit(_with_word_before(match)):
+            continue
         start = match.start("words")
         yield _Place(match["words"], None, text[start : start + _LINE].split("\n")[0])
     for pattern in (_BEHIND_IN, _BEFORE_COLON):
@@ -152,6 +198,12 @@ def _places_of_units(text: str) -> Iterator[_Place]:
             yield _Place(match["words"], 3)
     for match in _BEHIND_NUMBERS.finditer(text):
         yield _Place(match["words"] or match["bare"], 2)
+
+
+def _with_word_before(match: re.Match[str]) -> str:
+    """Return a head, with what stands before it where its language may have two words for it."""
+    start, end = match.span("head")
+    return match["head"] if match["head"].isascii() else match.string[max(0, start - 8) : end]
 
 
 def _is_head(word: str) -> bool:

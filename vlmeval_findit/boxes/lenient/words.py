@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from enum import Enum
 
 from ...core import late_pattern
+from .languages import are_signs, pattern_of, words_for
 from .number_names import joined_names
 from .remembered import Remembered
 
@@ -26,6 +27,17 @@ def words_of(text: str) -> list[str]:
     return _WORD.findall(_JOINT.sub(" ", text).lower())
 
 
+def ends_with_one_of(key: str, names: tuple[str, ...]) -> bool:
+    """Return whether a key ends with one of some names, of which signs may stand within a word.
+
+    >>> [ends_with_one_of(key, ("unit", "単位")) for key in ("boxUnit", "座標単位", "community")]
+    [True, True, False]
+    """
+    words = f" {' '.join(words_of(key))}"
+    signs = tuple(filter(are_signs, names))
+    return words.endswith(tuple(f" {name}" for name in names)) or key.lower().endswith(signs)
+
+
 @Remembered
 def plain(key: str) -> str:
     """Return a key without case and punctuation: keys are equal, whatever the style.
@@ -39,22 +51,17 @@ def plain(key: str) -> str:
 # --- boxes ----------------------------------------------------------------------------------------
 
 # Words that say that numbers are a box
+_FOREIGN = words_for("box") + words_for("coordinates")
 BOXES = frozenset(
     """
     bounding box boxes bbox bboxes bbx bndbox boundingbox boundingboxes rect rects rectangle
-    rectangles
-    coordinate coordinates coord coords location locations loc position positions region regions det
-    begrenzungsrahmen rahmen rechteck koordinaten boîte boite cadre rectangle coordonnées cuadro
-    recuadro caja coordenadas caixa retângulo riquadro coordinate рамка рамки рамку рамке
-    прямоугольник координаты مربع المربع إحداثيات إطار begrenzingsvak kader ramka prostokąt
-    współrzędne kutu kutusu koordinatları hộp khung kotak begränsningsruta ruta aabb bb hbb roi
-    bounds bound quad corners begrenzungsbox begrenzingskader avgränsningsruta avgränsningsrutan
-    rámeček
+    rectangles coordinate coordinates coord coords location locations loc position positions region
+    regions det roi aabb bb hbb bounds bound quad corners
     """.split()
-)
-# The same in scripts without blanks between words
+).union(word for word in _FOREIGN if not are_signs(word))
+# The same in scripts without blanks between words, and names of several words
 _BOXES_IN_SIGNS = late_pattern(
-    "กรอบ|边界框|边框|方框|检测框|矩形框?|包围框|邊界框|坐标|座標|位置|バウンディング|境界|矩形|경계|상자|박스|좌표|बॉक्स"
+    pattern_of([word for word in _FOREIGN if are_signs(word) or " " in word])
 )
 # With one of these, a key or tag is of another thing than the object that was asked about
 _OF_OTHERS = frozenset(
@@ -77,7 +84,9 @@ def says_box(text: str) -> bool:
     (True, False)
     """
     words = words_of(text)
-    if not BOXES.isdisjoint(words) or _BOXES_IN_SIGNS.search(text):
+    if not BOXES.isdisjoint(words):
+        return True
+    if not text.isascii() and _BOXES_IN_SIGNS.search(text):
         return True
     return any(len(joined_names(word)) >= 4 for word in words)
 
