@@ -197,10 +197,10 @@ _BOMB = "{% for i in range(99999) %}{% for j in range(99999) %}{% endfor %}{% en
 _LONG = "{{ '%99999999999d' % 1 }}"
 
 
-def _only(condition: str, harm: str = _BOMB) -> Change:
-    """Return a template that does harm, as to loop without end, under a condition."""
+def _only(condition: str) -> Change:
+    """Return a template that asks for gigabytes, which is stopped at once, under a condition."""
     return _template(
-        f"{{% if {condition} %}}{harm}{{% endif %}}"
+        f"{{% if {condition} %}}{_LONG}{{% endif %}}"
         "<|image_pad|>{{ messages[-1]['content'][-1]['text'] }}"
     )
 
@@ -255,11 +255,11 @@ PARTIAL: dict[str, Change] = (
         "only with braces": _only(f"'{{' in {_PARTS}[-1]['text']"),
         "only with other letters": _only(f"'ä' in {_PARTS}[-1]['text']"),
     }
-    | {f"only with {word!r}": _only(f"{word!r} in {_PARTS}[-1]['text']", _LONG) for word in _WORDS}
+    | {f"only with {word!r}": _only(f"{word!r} in {_PARTS}[-1]['text']") for word in _WORDS}
     | {
-        "only without a text": _only(f"not {_PARTS}[-1]['text']", _LONG),
-        "only with capitals": _only(f"{_PARTS}[-1]['text']|upper == {_PARTS}[-1]['text']", _LONG),
-        "only in this century": _only("strftime_now('%Y')|int > 1999", _LONG),
+        "only without a text": _only(f"not {_PARTS}[-1]['text']"),
+        "only with capitals": _only(f"{_PARTS}[-1]['text']|upper == {_PARTS}[-1]['text']"),
+        "only in this century": _only("strftime_now('%Y')|int > 1999"),
     }
 )
 

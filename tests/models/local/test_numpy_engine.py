@@ -127,11 +127,12 @@ def test_every_format_that_there_is(name: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("table", demo.TABLES)
+@pytest.mark.parametrize("table", [each for each in demo.TABLES if each != demo.SCENES])
 @pytest.mark.parametrize("name", BOTH)
-def test_every_table_of_the_demonstration(name: str, table: str) -> None:
-    for form in ("xyxy_json_bbox_2d", "xywh_text"):
-        compare(name, [f"FindIt_{table}_{form}"], at_once=25)
+def test_every_other_table_of_the_demonstration(name: str, table: str) -> None:
+    # In one batch: each engine looks once at an image for both.
+    forms = ("xyxy_json_bbox_2d", "xywh_text")
+    compare(name, [f"FindIt_{table}_{form}" for form in forms], at_once=25)
 
 
 @pytest.mark.slow
