@@ -9,7 +9,6 @@ import re
 import shlex
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from itertools import chain
 from pathlib import Path
 from zipfile import ZipFile, ZipInfo
 
@@ -21,10 +20,11 @@ from fresh_copy import FreshCopy
 from paths import ROOT
 from refusal_files import LINES as LINES_OF_FILES
 from refusal_files import make_folder
+from server_options import SERVER_OPTIONS
 from stand_ins import QUICK
 
 from vlmeval_findit.cli import COMMANDS, Commands, DeclaredOption, main
-from vlmeval_findit.core import plugin_rows
+from vlmeval_findit.core import flag_name, plugin_rows
 from vlmeval_findit.data.fetch import download
 
 pytestmark = pytest.mark.early  # A line shows what the processor of a model here makes of images
@@ -338,7 +338,6 @@ SEEN_ELSEWHERE = {
     },
     "serving/test_serve_command.py": {
         "test_a_run_of_the_host": ["run --serve", "run --gpus"],
-        "test_a_sweep_is_asked_of_servers_that_end_with_it": ["run --tensor-parallel"],
     },
     "export/test_export_trackers.py": {
         "test_trackio_has_every_run_once": ["export --project", "export --pictures"],
@@ -553,8 +552,7 @@ def is_option_of_run(param: click.Parameter) -> bool:
 
 def test_every_flag_is_seen_to_change_something() -> None:
     """A new flag has a line above, a test that types it, or a reason."""
-    named = [flags for tests in SEEN_ELSEWHERE.values() for flags in tests.values()]
-    known = {*chain.from_iterable(named), *NOT_SEEN}
+    known = {*(flag for _, _, flag in seen_elsewhere()), *NOT_SEEN}
     unseen = []
     for command in COMMANDS:
         typed = {
@@ -570,15 +568,23 @@ def test_every_flag_is_seen_to_change_something() -> None:
     assert known <= of_commands, "of no command any more"
 
 
-@pytest.mark.parametrize("path", SEEN_ELSEWHERE)
-def test_a_test_elsewhere_types_the_flag(path: str) -> None:
-    text = (ROOT / "tests" / path).read_text(encoding="utf-8")
-    for test, flags in SEEN_ELSEWHERE[path].items():
+def seen_elsewhere() -> Iterator[tuple[str, str, str]]:
+    """Yield the file of a test, its function, and a flag of which it asserts the effect."""
+    for path, tests in SEEN_ELSEWHERE.items():
+        for test, flags in tests.items():
+            for flag in flags:
+                yield path, test, flag
+    for name, option in SERVER_OPTIONS.items():
+        yield *option.seen_in, f"run {flag_name(name)}"
+
+
+def test_a_test_elsewhere_types_the_flag() -> None:
+    for path, test, flag in seen_elsewhere():
+        text = (ROOT / "tests" / path).read_text(encoding="utf-8")
         assert f"def {test}(" in text
-        for each in flags:
-            command, _, name = each.rpartition(" ")
-            word = name if name.startswith("-") else command.split()[-1]
-            assert re.search(rf"(?<![\w-]){word}(?![\w-])", text), each
+        command, _, name = flag.rpartition(" ")
+        word = name if name.startswith("-") else command.split()[-1]
+        assert re.search(rf"(?<![\w-]){word}(?![\w-])", text), flag
 
 
 def test_a_refusal_by_name_is_no_effect() -> None:

@@ -19,6 +19,7 @@ import pytest
 from chat_server import ChatServer
 from paths import ROOT
 from PIL import Image
+from server_options import SERVER_OPTIONS
 
 import vlmeval_findit as findit
 from vlmeval_findit.boxes import SpaceError, space_from
@@ -99,10 +100,11 @@ KEYS_ELSEWHERE: Mapping[str, tuple[str, str]] = {
     ),
     "provider": ("models/http/test_providers_runs.py", "test_a_sweep_may_ask_several_providers"),
     **dict.fromkeys(
-        ("serve", "program", "serve gpus", "tensor_parallel"),
+        ("serve", "program", "serve gpus"),
         ("serving/test_serve_command.py", "test_a_sweep_is_asked_of_servers_that_end_with_it"),
     ),
     "arguments": ("serving/test_serving.py", "test_servers_share_out_the_gpus"),
+    **{name: option.seen_in for name, option in SERVER_OPTIONS.items()},
     "skip_missing_images": (
         "cli/test_limited_runs.py",
         "test_the_file_of_a_sweep_leaves_rows_out",

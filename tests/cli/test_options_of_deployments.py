@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from chat_server import ChatServer
+from server_options import SERVER_OPTIONS, typed
 
 from vlmeval_findit.cli import main
 from vlmeval_findit.core import flag_name
@@ -33,8 +34,8 @@ TYPED: Mapping[str, str] = {
     "serve_args": "--serve-args '--flag 1'",
     "system": "--system text.txt",
     "temperature": "--temperature 0.5",
-    "tensor_parallel": "--tensor-parallel 1",
     "timeout": "--timeout 9",
+    **{name: typed(name) for name in SERVER_OPTIONS},
 }
 # They choose who answers, or no `run` has them
 CHOOSING = {"base_url", "serve", "batch", "executor", "replicas"}

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from fake_program import Machine
+from server_options import NUMBERS_ALONE, SERVER_OPTIONS
 
 from vlmeval_findit.benchmarks import parse
 from vlmeval_findit.engine import (
@@ -110,7 +111,6 @@ def depended_on(entry: ModelEntry, asking: Asking) -> str:
 SERVED = ModelEntry("mine", checkpoint=QWEN, like="Qwen3-VL")
 AT_SERVER = ModelEntry("mine", base_url="http://127.0.0.1:9/v1", space="unit")
 SERVING = ServeOptions("vllm")
-NUMBERS_ALONE = "it changes speed, and of numbers only the last bits"
 HOW_OFTEN = "how calls are made and tried again"
 # Records of how models are asked: field -> an unusual value, or why no answer depends on it
 RECORDS: Mapping[type, Mapping[str, Any]] = {
@@ -118,7 +118,9 @@ RECORDS: Mapping[type, Mapping[str, Any]] = {
         "program": "transformers",
         "arguments": ("--quantization", "fp8"),
         "gpus": NUMBERS_ALONE,
-        "tensor_parallel": NUMBERS_ALONE,
+        **{
+            name: option.why_same_answers or option.value for name, option in SERVER_OPTIONS.items()
+        },
     },
     CallOptions: dict.fromkeys((each.name for each in fields(CallOptions)), HOW_OFTEN),
     ServerPolicy: dict.fromkeys((each.name for each in fields(ServerPolicy)), HOW_OFTEN),
@@ -140,7 +142,7 @@ RECORDS: Mapping[type, Mapping[str, Any]] = {
 }
 OTHERS: Mapping[str, Any] = {
     "gpus": 2,
-    "tensor_parallel": 2,
+    **{name: option.value for name, option in SERVER_OPTIONS.items()},
     "budget": Budget(1.5),
     "key": "k",
     "batch": BatchKind.OPENAI,
@@ -160,9 +162,11 @@ def test_every_field_of_how_it_is_asked_has_a_row(record: type) -> None:
 @pytest.mark.parametrize("field", RECORDS[ServeOptions])
 def test_a_server_here_is_told_by_each_option(field: str, machine: Machine) -> None:
     stated = RECORDS[ServeOptions][field]
-    other = replace(SERVING, **{field: OTHERS.get(field, stated)})
+    value = OTHERS.get(field, stated)
+    other = replace(SERVING, **{field: value})
     usual = depended_on(SERVED, Asking(serving=SERVING))
-    assert (depended_on(SERVED, Asking(serving=other)) == usual) is (stated is NUMBERS_ALONE)
+    is_same = depended_on(SERVED, Asking(serving=other)) == usual
+    assert is_same is (stated is not value), "a row that is no value says why"
 
 
 @pytest.mark.parametrize("field", sorted({*OTHERS} & {each.name for each in fields(Asking)}))
