@@ -202,6 +202,16 @@ def board_of(world: World, *more: str) -> Board:
     return make_board(runs)
 
 
+def test_formats_that_lie_apart_come_first(world: World) -> None:
+    """A picture of equal points says nothing, whoever's formats they are."""
+    runs = []
+    for model, chances in {"Best": (1.0, 1.0), "Apart": (0.9, 0.3)}.items():
+        for name, chance in zip((JSON, TEXT), chances, strict=True):
+            runs.append(costing(world.run(model, name, speaking(name, chance)), tokens_out=9.0))
+    panels = format_panels(make_board(runs))
+    assert [panel.points[0].model for panel in panels] == ["Apart", "Best"]
+
+
 def test_the_table_has_every_point(world: World) -> None:
     board = board_of(world)
     table = front_table(board, model_panels(board, panels_of(board)))

@@ -495,7 +495,7 @@ def _shared_costs(runs: Mapping[str, Sequence[Run]]) -> dict[str, list[RunCosts]
 def format_panels(board: Board) -> list[CostPanel]:
     """Return the formats of each model on each dataset that it was run on in several.
 
-    Those of most formats come first.
+    Those of most formats come first, of as many those whose points are the most apart.
     """
     runs = group_by(board.runs, lambda row: (row.dataset, row.run.model))
     panels = []
@@ -509,7 +509,12 @@ def format_panels(board: Board) -> list[CostPanel]:
                 _format_point(board, row, costs) for row, costs in zip(scored, shared, strict=True)
             ]
             panels.append(CostPanel(title, dataset.name, board.headline, tuple(points)))
-    return sorted(_with_costs(panels), key=lambda panel: -len(panel.points))
+    return sorted(_with_costs(panels), key=lambda panel: (-len(panel.points), -_places(panel)))
+
+
+def _places(panel: CostPanel) -> int:
+    """Return how many of a panel's points lie apart, by score and tokens out."""
+    return len({(round(point.score, 1), point.costs.tokens_out) for point in panel.points})
 
 
 def _format_point(board: Board, row: FormatRow, shared: RunCosts) -> CostPoint:
