@@ -287,7 +287,9 @@ def test_a_setting_that_json_changes_is_the_same_setting(tmp_path: Path) -> None
     assert identity_conflicts(recorded, run) == []
 
 
-@pytest.mark.parametrize("content", ["", "[]", "{}", '{"answering": 7}', "[" * 100_000, "\\xff"])
+@pytest.mark.parametrize(
+    "content", ["", "7", "[]", "{}", '{"answering": 7}', "[" * 100_000, "\\xff"]
+)
 def test_a_record_that_is_none_is_named(tmp_path: Path, content: str) -> None:
     (tmp_path / f"{STEM}_identity.json").write_text(content)
     with pytest.raises(IdentityError, match="not a record of a run"):
