@@ -138,5 +138,5 @@ def test_same_replies_in_another_convention() -> None:
 
 
 def test_metric_without_a_measure_is_refused() -> None:
-    with pytest.raises(FigureMetricError, match="a set: mAP is not measured here"):
-        figure_metric(figure(40.0, metric="mAP"))
+    with pytest.raises(FigureMetricError, match="a set: mIoU is not measured here"):
+        figure_metric(figure(40.0, metric="mIoU"))

@@ -44,9 +44,10 @@ class CocoEvaluator:
             raise ConfidenceError(needs) from None
         if all(truth["ignore"] for truth in boxes.truth):
             raise ConfidenceError("no query has an object, so average precision is undefined")
-        names = sorted({*boxes.sources.values()})
-        place = {name: at for at, name in enumerate(names)}
-        self.images = len(names)
+        self.boxes = len(boxes.results)
+        self.names = sorted({*boxes.sources.values()})  # Of the images or videos, by their place
+        place = {name: at for at, name in enumerate(self.names)}
+        self.images = len(self.names)
         self._place = {image: place[source] for image, source in boxes.sources.items()}
         self._truth = coco.COCO()
         self._truth.dataset = {

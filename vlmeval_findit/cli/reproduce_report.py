@@ -124,6 +124,11 @@ def print_judgement(attempt: Attempt, judgement: FigureJudgement) -> None:
         f"{value} over {counted(attempt.pictures, 'picture')} (seed {sample.seed}) with "
         f"{attempt.queries:,} queries"
     ]
+    if (orders := attempt.over_orders) is not None:
+        lines.append(
+            f"over all orders of equal boxes: {orders.low:.1f} to {orders.high:.1f}, expected "
+            f"{orders.expected:.1f}"
+        )
     if attempt.failed:
         failed = counted(attempt.failed, "failed call")
         lines += [f"{failed} as misses; run again to ask again", *_errors(attempt)]
@@ -232,7 +237,8 @@ def _values(shared: SharedRows | None) -> Iterator[str]:
         yield "no row was asked in both: type the same --limit and --seed"
         return
     rows = f"{counted(shared.rows, 'row')} of {counted(shared.pictures, 'picture')} in both"
-    yield f"{rows}: here {shared.here:.1f}, there {shared.there:.1f}"
+    of = f" ({shared.of})" if shared.of else ""
+    yield from wrap(f"{rows}{of}: here {shared.here:.1f}, there {shared.there:.1f}", 80)
     test = shared.difference
     if test.interval is None:
         yield f"difference {test.value:+.1f} points; no interval: {TOO_FEW_IMAGES}"

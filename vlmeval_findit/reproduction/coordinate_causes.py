@@ -34,7 +34,7 @@ from ..coords import (
 )
 from ..data import NOT_STATED
 from .cause_evidence import Evidence
-from .figure_metric import ReadReplies, row_shares
+from .figure_metric import ReadReplies, figure_metric, row_shares
 from .picture_groups import picture_shape
 from .reproduction_records import CauseLook, ConditionAgreement
 
@@ -394,6 +394,8 @@ def _shares(evidence: Evidence, replies: ReadReplies) -> list[float]:
 
 
 def _value_in_either(evidence: Evidence, both: Sequence[Convention]) -> float | None:
+    if figure_metric(evidence.figure).by_rows:
+        return None
     values = []
     for replies in zip(*(evidence.replies_in(each) for each in both), strict=True):
         readings = [row_shares(evidence.figure, each) for each in replies]

@@ -11,7 +11,7 @@ from ..benchmarks.findit import BENCHMARK_DATASETS
 from ..core import suggestion
 from ..data import PublishedFigure, Sure, published_figures
 from ..models import ModelEntry, find_model, local_names, same_checkpoint
-from .figure_metric import FIGURE_METRICS
+from .figure_metric import FIGURE_METRICS, figure_metric
 
 
 class FigureChoiceError(ValueError):
@@ -27,8 +27,9 @@ def choose_figure(
 ) -> PublishedFigure:
     """Choose the figure of a model, or of a model on a set, whose conditions are known best.
 
-    Of equal ones what the authors measured goes before what others did, then one dataset before a
-    mean, then what is surest, then the latest, then the first of the table.
+    Those that depend on the order of equal boxes (mAP) come last. Of equal ones what the authors
+    measured goes before what others did, then one dataset before a mean, then what is surest, then
+    the latest, then the first of the table.
 
     Args:
         entry: the model, whose name or checkpoint the figure has.
@@ -172,7 +173,8 @@ def _why_none(entry: ModelEntry, reasons: Mapping[PublishedFigure, str]) -> str:
     return "\n".join(lines)
 
 
-def _preference(figure: PublishedFigure) -> tuple[int, bool, int, int]:
+def _preference(figure: PublishedFigure) -> tuple[bool, int, bool, int, int]:
+    by_order = bool(figure_metric(figure).by_rows)
     by_others = "authors" not in figure.measured_by
     sure = get_args(Sure).index(figure.sure)
-    return len(figure.unknown), by_others, len(figure.set.datasets), sure
+    return by_order, len(figure.unknown), by_others, len(figure.set.datasets), sure

@@ -14,11 +14,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ..analysis import UnrankedValues, mean_unranked, measure_unranked
 from ..benchmarks.findit import (
     BOX_METRICS,
     POINT_METRICS,
     ScoredReply,
     match_replies,
+    scored_row,
 )
 from ..boxes import AnswerKind, iou
 from ..coords import Convention, matched_in, replies_of_run
@@ -26,6 +28,7 @@ from ..core import suggestion
 from ..data import PublishedFigure
 from ..protocol import Metric, Predictions, ScoredRow, Sums, weighted
 from ..statistics import Estimate, clustered_sums, estimate_metrics, mean_of_estimates
+from .precision_metric import estimate_precision
 from .reproduction_records import Attempt, Setup
 
 Floats = NDArray[np.float64]
@@ -40,11 +43,17 @@ class FigureMetricError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class FigureMetric:
-    """How the metric of a figure is measured."""
+    """How the metric of a figure is measured.
+
+    mAP is no mean over rows: where rows are needed, what ``by_rows`` names stands for it.
+    """
 
     metric: Metric
     sums_of: SumsOf
+    by_rows: str = ""
 
+
+_ALL_THRESHOLDS = tuple(percent / 100 for percent in range(50, 100, 5))
 
 # --- boxes: the first one counts ------------------------------------------------------------------
 
@@ -83,6 +92,21 @@ def _f1_sums(scored: Sequence[ScoredReply], above: bool) -> list[Sums]:
     return [BOX_METRICS.sums(each.reading, each.match, each.query.truth) for each in scored]
 
 
+def _mean_f1_sums(scored: Sequence[ScoredReply], above: bool) -> list[Sums]:
+    """Return the sums of F1, its hits the mean over IoU 0.50 to 0.95."""
+    sums: list[Sums] = []
+    for each, usual in zip(scored, _f1_sums(scored, above), strict=True):
+        hits = np.array(each.match.hits, bool)
+        passed = np.array(each.match.ious, float)[hits, None] >= _ALL_THRESHOLDS
+        sums.append({**usual, "tp": float(passed.sum()) / len(_ALL_THRESHOLDS)})
+    return sums
+
+
+_F1 = BOX_METRICS.headline_counting_failures
+_PRECISION = FigureMetric(
+    Metric("mAP", _F1.part, _F1.whole), _mean_f1_sums, by_rows="F1, mean over IoU 0.50 to 0.95"
+)
+
 # --- points ---------------------------------------------------------------------------------------
 
 
@@ -93,15 +117,14 @@ def _point_sums(scored: Sequence[ScoredReply], above: bool) -> list[Sums]:
     ]
 
 
-_ALL_THRESHOLDS = tuple(percent / 100 for percent in range(50, 100, 5))
-
 # By the name that :class:`.FigureSet` has
 FIGURE_METRICS: Mapping[str, FigureMetric] = {
     "acc@0.5": _accuracy("acc@0.5", 0.5),
     "acc@0.75": _accuracy("acc@0.75", 0.75),
     "acc@0.9": _accuracy("acc@0.9", 0.9),
     "mean of acc@0.5 to acc@0.95": _accuracy("mean of acc@0.5 to acc@0.95", *_ALL_THRESHOLDS),
-    "F1@0.5": FigureMetric(BOX_METRICS.headline_counting_failures, _f1_sums),
+    "mAP": _PRECISION,
+    "F1@0.5": FigureMetric(_F1, _f1_sums),
     "point in box": FigureMetric(POINT_METRICS.headline_counting_failures, _point_sums),
     "points in mask": FigureMetric(
         Metric("points in mask", {"inside": 1}, {"asked": 1}), _point_sums
@@ -174,8 +197,13 @@ def read_in(predictions: Predictions, convention: Convention) -> ReadReplies:
     return ReadReplies(predictions, scored)
 
 
-def estimate_figure(figure: PublishedFigure, replies: Sequence[ReadReplies]) -> Estimate:
-    """Estimate the metric of a figure from replies to its datasets: their mean, if several."""
+def estimate_figure(
+    figure: PublishedFigure, replies: Sequence[ReadReplies], only_value: bool = False
+) -> Estimate:
+    """Estimate the metric of a figure from replies to its datasets: their mean, if several.
+
+    With ``only_value`` influences need not be right, which takes less time.
+    """
     how = figure_metric(figure)
     above = figure.conditions.iou == ">"
     estimates = []
@@ -185,7 +213,12 @@ def estimate_figure(figure: PublishedFigure, replies: Sequence[ReadReplies]) -> 
             for scored, sums in zip(each.scored, how.sums_of(each.scored, above), strict=True)
         ]
         sums_by_picture = clustered_sums(rows, each.predictions.dataset.variant.images)
-        estimates.append(estimate_metrics([how.metric], sums_by_picture))
+        estimate = estimate_metrics([how.metric], sums_by_picture)
+        if how.by_rows:
+            with_boxes = [scored_row(scored) for scored in each.scored]
+            dataset: Any = each.predictions.dataset
+            estimate = estimate_precision(dataset, with_boxes, estimate, only_value)
+        estimates.append(estimate)
     return mean_of_estimates(estimates)
 
 
@@ -197,7 +230,10 @@ class RowShare(NamedTuple):
 
 
 def row_shares(figure: PublishedFigure, replies: ReadReplies) -> dict[int, RowShare]:
-    """Return the metric of each row by its index; their weighted mean is that of the dataset."""
+    """Return the metric of each row by its index, or what stands for it there.
+
+    Their weighted mean is that of the dataset.
+    """
     how = figure_metric(figure)
     sums_of_rows = how.sums_of(replies.scored, figure.conditions.iou == ">")
     rows = {}
@@ -210,7 +246,22 @@ def row_shares(figure: PublishedFigure, replies: ReadReplies) -> dict[int, RowSh
 
 def figure_value(figure: PublishedFigure, replies: Sequence[ReadReplies]) -> float | None:
     """Return the metric of a figure in percent; None without replies to one of its datasets."""
-    return estimate_figure(figure, replies).value(figure_metric(figure).metric.name)
+    estimate = estimate_figure(figure, replies, only_value=True)
+    return estimate.value(figure_metric(figure).metric.name)
+
+
+def values_over_orders(
+    figure: PublishedFigure, replies: Sequence[ReadReplies]
+) -> UnrankedValues | None:
+    """Return what a figure's mAP is over all orders of equal boxes; None for other metrics."""
+    if not figure_metric(figure).by_rows:
+        return None
+    values = []
+    for each in replies:
+        rows = [scored_row(scored) for scored in each.scored]
+        dataset: Any = each.predictions.dataset
+        values.append(measure_unranked(dataset, rows).values)
+    return mean_unranked(values)
 
 
 def measure_figure(setup: Setup, predictions: Sequence[Predictions]) -> Attempt:
@@ -242,4 +293,5 @@ def measure_figure(setup: Setup, predictions: Sequence[Predictions]) -> Attempt:
         failed=sum(scored.reply.failed for each in replies for scored in each.scored),
         pictures=len(estimate.images),
         weights=weights,
+        over_orders=values_over_orders(figure, replies),
     )

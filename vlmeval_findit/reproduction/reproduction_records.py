@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 
+from ..analysis import UnrankedValues
 from ..data import PublishedFigure
 from ..models import ModelEntry, RunningProgram
 from ..protocol import DatasetVariant, PictureSample, Predictions
@@ -66,6 +67,7 @@ class Attempt:
     pictures: int
     # How much each row counts, where it is not 1: of F1 its predicted boxes and its objects
     weights: Mapping[str, Mapping[int, float]] = field(default_factory=dict)
+    over_orders: UnrankedValues | None = None  # Of mAP: its value over orders of equal boxes
 
     @property
     def value(self) -> float:

@@ -291,7 +291,7 @@ def _is_here(dataset: str) -> bool:
     if dataset in MAKERS:
         return True
     published = published_dataset(dataset)
-    if published is not None and dataset not in DATASETS:
+    if published is not None and published[1] not in DATASETS:
         return False
     return any((folder / f"{dataset}.tsv").is_file() for folder in table_folders())
 

@@ -23,6 +23,7 @@ from ..statistics import (
     mean_of_estimates,
     paired_difference,
 )
+from .figure_metric import FIGURE_METRICS
 from .reproduction_file import StoredReproduction, StoredRun, StoredTable
 
 
@@ -48,6 +49,7 @@ class SharedRows:
     here: float
     there: float
     difference: Difference  # Here minus there
+    of: str = ""  # What both are of, where it is not the figure's metric
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,6 +221,7 @@ def _space_words(space: Mapping[str, Any] | None) -> str:
 
 def _shared_rows(here: StoredReproduction, there: StoredReproduction) -> SharedRows | None:
     theirs = {run.dataset: run for run in there.runs}
+    measured = FIGURE_METRICS.get(here.figure.metric)
     metric = Metric(here.figure.metric, {"part": 1}, {"whole": 1})
     of_here: list[Estimate] = []
     of_there: list[Estimate] = []
@@ -239,6 +242,7 @@ def _shared_rows(here: StoredReproduction, there: StoredReproduction) -> SharedR
         here=100 * float(ours.values[0]),
         there=100 * float(others.values[0]),
         difference=paired_difference(ours, others, metric.name),
+        of=measured.by_rows if measured is not None else "",
     )
 
 

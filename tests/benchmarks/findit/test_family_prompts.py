@@ -8,6 +8,7 @@ from vlmeval_findit.benchmarks import parse
 from vlmeval_findit.benchmarks.findit import (
     BENCHMARK,
     FAMILY_PROMPTS,
+    Asks,
     FamilyPromptError,
     FindItQuery,
     PromptError,
@@ -24,6 +25,8 @@ REPLIES = {
     "internvl-1": "<ref>a cap</ref><box>[[100, 200, 300, 400]]</box>",
     "qwen2.5-vl-1": '```json\n[{"bbox_2d": [100, 200, 300, 400], "label": "cap"}]\n```',
     "qwen3-vl-1": '[{"bbox_2d": [100, 200, 300, 400], "label": "cap"}]',
+    "qwen2.5-vl-odinw-1": '```json\n[{"bbox_2d": [100, 200, 300, 400], "label": "cap"}]\n```',
+    "qwen3-vl-odinw-1": '[{"bbox_2d": [100, 200, 300, 400], "label": "cap"}]',
     "glm-1": "It is <|begin_of_box|>[[100, 200, 300, 400]]<|end_of_box|>",
 }
 
@@ -32,8 +35,13 @@ WORDS = {
     "internvl-1": "6789481484c9",
     "qwen2.5-vl-1": "f09aa6f4e5aa",
     "qwen3-vl-1": "231936ae5e6e",
+    "qwen2.5-vl-odinw-1": "5da5a6e8e91c",
+    "qwen3-vl-odinw-1": "a0d31c90b77b",
     "glm-1": "459034b5f2fa",
 }
+
+# What is asked with them, without a format
+ASKED = {Asks.EXPRESSION: "RefCOCO", Asks.CLASS: "Pascal", Asks.CLASSES: "Pascal_multilabel"}
 
 
 def test_other_words_have_another_name() -> None:
@@ -56,7 +64,7 @@ def test_the_expression_is_asked_and_the_answer_is_read(name: str, monkeypatch) 
     row = FAMILY_PROMPTS[name]
     prompts = BENCHMARK.prompts()[0]
     assert prompts.name == name
-    variant = parse(f"FindIt_RefCOCO_{row.format}")
+    variant = parse(f"FindIt_{ASKED[row.asks]}_{row.format}")
     picture, words = prompts.message(QUERY, variant)
     assert (picture.kind, picture.value) == (PartKind.IMAGE, "1.jpg")
     assert words.value == row.words.replace("{}", "a {} with a cap")

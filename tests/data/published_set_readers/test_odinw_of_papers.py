@@ -10,6 +10,7 @@ from typing import Any
 import published_stand_ins as published
 import pyarrow.parquet as pq
 import pytest
+from chat_server import ChatServer, completion
 from pages import PAGES, blocks, commands
 from scored_runs import World, grid
 
@@ -50,9 +51,26 @@ def answered(world: World, table: str) -> None:
     world.predict("M", name, answer)
 
 
-def precisions(world: World, out: Path) -> list[dict[str, Any]]:
+def _words(request: Any) -> str:
+    """Return the text of a request, without its image."""
+    parts = request.body["messages"][-1]["content"]
+    return " ".join(part["text"] for part in parts if part["type"] == "text")
+
+
+def _place_of_the_first_object(request: Any, number: int) -> Any:
+    """Answer where images show their first object, with the first class that is asked for."""
+    words = _words(request)
+    found = re.search(r"categories: '([^',]+)", words) or re.search(r"every (\S+) in", words)
+    label = found[1] if found else ""
+    x, y, w, h = published.OBJECT
+    box = [x / published.WIDTH, y / published.HEIGHT]
+    box += [(x + w) / published.WIDTH, (y + h) / published.HEIGHT]
+    return completion(json.dumps([{"bbox_2d": box, "label": label}]))
+
+
+def precisions(world: World, out: Path, runs: Path | None = None) -> list[dict[str, Any]]:
     """Return the rows of ``ap`` over all runs."""
-    assert main(["ap", str(world.runs), "--json", str(out)]) == 0
+    assert main(["ap", str(runs or world.runs), "--json", str(out)]) == 0
     rows: list[dict[str, Any]] = json.loads(out.read_text())["tables"][0]["rows"]
     return rows
 
@@ -144,7 +162,7 @@ def test_the_pages_commands_end_in_the_mean(
     pytest.importorskip("pycocotools")
     monkeypatch.chdir(tmp_path)
     folder = published.write_odinw_13(tmp_path / "odinw")
-    (text,) = [
+    text, _ = [
         block.text
         for block in blocks(PAGES["docs/how-to/detection.md"])
         if block.info == "sh parsed"
@@ -157,3 +175,40 @@ def test_the_pages_commands_end_in_the_mean(
         more = ["--partial"] if "import" in line else []
         assert main([*line, *more]) == 0, line
     assert "mean of 13" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("model", "figure", "asked", "status"),
+    [
+        ("Qwen3-VL-8B-Instruct", "ODinW-13", "categories: 'cow, dog, person'. Report bbox", 2),
+        ("Qwen2.5-VL-7B", "ODinW-13 by class", "Locate every person in the image and output", 0),
+    ],
+)
+def test_a_published_value_is_reproduced(
+    model: str,
+    figure: str,
+    asked: str,
+    status: int,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    pytest.importorskip("pycocotools")
+    assert import_papers(published.write_odinw_13(tmp_path / "odinw"), "--partial") == 0
+    work = tmp_path / "work"
+    out = tmp_path / "reproduction.json"
+    with ChatServer(_place_of_the_first_object) as server:
+        line = [
+            *("reproduce", f"{model}=mine", "--set", figure, "--base-url", server.url),
+            *("--space", "unit", "--work-dir", str(work), "--json", str(out)),
+        ]
+        assert main(line) == status
+        texts = {_words(request) for request in server.asked}
+    printed = capsys.readouterr().out
+    assert any(asked in text for text in texts)
+    stored = json.loads(out.read_text())
+    capsys.readouterr()
+    rows = precisions(World(work), tmp_path / "ap.json", work)
+    value = stored["judgement"]["measured"]
+    assert value == pytest.approx(rows[-1]["mAP"])
+    orders = f"{rows[-1]['lowest']:.1f} to {rows[-1]['highest']:.1f}"
+    assert f"over all orders of equal boxes: {orders}, expected" in printed

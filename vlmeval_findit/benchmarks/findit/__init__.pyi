@@ -75,6 +75,7 @@ from .box_prompts import (
 
 from .release_prompts import (
     FamilyPromptError as FamilyPromptError,
+    Asks as Asks,
     FAMILY_PROMPTS as FAMILY_PROMPTS,
     PromptError as PromptError,
     prompt_set as prompt_set,

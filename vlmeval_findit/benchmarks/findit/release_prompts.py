@@ -12,6 +12,7 @@ import re
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from enum import Enum
 from pathlib import Path
 from typing import Any
 
@@ -154,21 +155,38 @@ class FamilyPromptError(ValueError):
     """A family's prompt does not ask for what a variant asks for."""
 
 
+class Asks(Enum):
+    """What the prompt of a family asks for; the value is its name in messages."""
+
+    EXPRESSION = "one expression"
+    CLASS = "all objects of one class"
+    CLASSES = "all objects of several classes"
+
+    @classmethod
+    def of(cls, variant: FindItVariant) -> Asks | None:
+        """Return what a variant asks for; None: nothing that a family's prompt asks for."""
+        if variant.family is Family.OBJDET:
+            return cls.CLASSES if variant.multilabel else cls.CLASS
+        is_expression = variant.family in (Family.REFEXP, Family.REFEXP_ALL)
+        return cls.EXPRESSION if is_expression and not variant.multilabel else None
+
+
 @dataclass(frozen=True, slots=True)
 class FamilyPrompt:
     """The prompt of one family."""
 
     name: str  # Of the prompt set; another wording has another number
     families: tuple[str, ...]  # Rows of the model table
-    words: str  # {} stands for the expression
+    words: str  # {} stands for the expression, or the classes
     format: str  # Of the variant, at the end of its name
     source: str
+    asks: Asks = Asks.EXPRESSION
 
     def check(self, variant: FindItVariant) -> None:
         """Raise a FamilyPromptError for a variant that asks for something else."""
-        if variant.family not in (Family.REFEXP, Family.REFEXP_ALL) or variant.multilabel:
+        if Asks.of(variant) is not self.asks:
             raise FamilyPromptError(
-                f"{variant.name}: the prompt {self.name} asks for one expression in an image. "
+                f"{variant.name}: the prompt {self.name} asks for {self.asks.value} in an image. "
                 "Leave --prompts out, or unset FINDIT_PROMPTS"
             )
         if variant.format != self.format:
@@ -178,7 +196,7 @@ class FamilyPrompt:
             )
 
     def message(self, query: FindItQuery, variant: FindItVariant) -> Message:
-        """Compose the message for an expression, or raise a FamilyPromptError."""
+        """Compose the message for what is asked, or raise a FamilyPromptError."""
         self.check(variant)
         return image(query.images[0]), text(self.words.replace("{}", query.label))
 
@@ -206,6 +224,23 @@ _ROWS = (
         "coordinates in JSON format.",
         "xyxy_json_bbox_2d",
         "QwenLM/Qwen3-VL#1721",
+    ),
+    FamilyPrompt(
+        "qwen2.5-vl-odinw-1",
+        ("Qwen2.5-VL",),
+        "Locate every {} in the image and output the coordinates in JSON format.",
+        "xyxy_json_bbox_2d",
+        "QwenLM/Qwen3-VL#839",
+        Asks.CLASS,
+    ),
+    FamilyPrompt(
+        "qwen3-vl-odinw-1",
+        ("Qwen3-VL",),
+        "Locate every instance that belongs to the following categories: '{}'. Report bbox "
+        "coordinates in JSON format.",
+        "xyxy_json_bbox_2d",
+        "QwenLM/Qwen3-VL, evaluation/ODinW-13/dataset_utils.py",
+        Asks.CLASSES,
     ),
     # Their report has a second one, and does not say which was asked.
     FamilyPrompt(
