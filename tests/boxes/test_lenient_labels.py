@@ -90,6 +90,21 @@ def test_a_label_under_another_key_is_a_named_repair(pair: str, end: str) -> Non
     assert result.repairs
 
 
+@pytest.mark.parametrize("tag", ["ref", "object", "b"])
+@pytest.mark.parametrize("asked", [(), ("cat", "dog")], ids=["nothing asked", "asked"])
+@pytest.mark.parametrize("key", ["bbox_2d", "class_name"])
+def test_tags_around_a_label_as_key_are_none_of_it(
+    tag: str, asked: tuple[str, ...], key: str
+) -> None:
+    form = ReplyFormat("json", "xyxy", key=key, multilabel=True)
+    reply = f'{{"<{tag}>dog</{tag}>": [100, 200, 300, 400]}}'
+    strict = ParsedReply((), (), (), FormatFailure.NOT_JSON)
+    result = parse_leniently(reply, form, strict, asked=asked)
+    assert result is not None
+    assert (result.reading.boxes, result.reading.labels) == ((A,), ("dog",))
+    assert Repair.LABEL in result.repairs
+
+
 def test_a_number_that_may_be_cut_off_is_no_number() -> None:
     for reply in ("x1: 100, y1: 200, x2: 300, y2: 4", "bbox: 100, 200, 300, 4"):
         cut = ParsedReply((), (), (), FormatFailure.TRUNCATED)

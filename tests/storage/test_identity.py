@@ -249,6 +249,35 @@ def test_a_record_that_says_the_same_is_not_written_again(tmp_path: Path) -> Non
     assert read_identity(tmp_path / "x.json") == RUN
 
 
+RECORDED = {
+    "plugins": replace(RUN, plugins={"mine.py": "1.0"}),
+    "asked_at": replace(RUN, asked_at="2026-11-30T12:00:00+00:00"),
+    "custom_prompt": replace(RUN, custom_prompt={"question": "Where?"}),
+    "space_source": replace(RUN, space_source="setting"),
+    "earlier_proxies": replace(RUN, earlier_proxies=("http://proxy",)),
+    "answering.server": who(server="vLLM 1"),
+    "answering.attributes": who(attributes={"a": 1}),
+    "answering.headers": who(headers={}),
+}
+
+
+@pytest.mark.parametrize("key", RECORDED)
+def test_only_what_was_recorded_has_a_key(key: str) -> None:
+    place, _, name = key.rpartition(".")
+    plain, recorded = (identity_values(run) for run in (RUN, RECORDED[key]))
+    if place:
+        plain, recorded = plain[place], recorded[place]
+    assert name not in plain
+    assert recorded.keys() == {*plain, name}
+    stored = json.loads(json.dumps(identity_values(RECORDED[key])))
+    assert identity_from(stored) == RECORDED[key]
+
+
+def test_no_number_that_json_has_not_is_written(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        write_identity(tmp_path / "x_identity.json", setting(temperature=float("nan")))
+
+
 def test_a_setting_that_json_changes_is_the_same_setting(tmp_path: Path) -> None:
     run = setting(sizes=(256, 1280))
     write_identity(tmp_path / "x_identity.json", run)
@@ -258,7 +287,9 @@ def test_a_setting_that_json_changes_is_the_same_setting(tmp_path: Path) -> None
     assert identity_conflicts(recorded, run) == []
 
 
-@pytest.mark.parametrize("content", ["", "[]", "{}", '{"answering": 7}', "[" * 100_000, "\\xff"])
+@pytest.mark.parametrize(
+    "content", ["", "7", "[]", "{}", '{"answering": 7}', "[" * 100_000, "\\xff"]
+)
 def test_a_record_that_is_none_is_named(tmp_path: Path, content: str) -> None:
     (tmp_path / f"{STEM}_identity.json").write_text(content)
     with pytest.raises(IdentityError, match="not a record of a run"):

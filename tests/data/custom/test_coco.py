@@ -200,6 +200,49 @@ def test_masks_show_that_boxes_are_corners(tmp_path) -> None:
     assert why in refusal(tmp_path, change)
 
 
+MASKED = {  # A box, and the corners of its mask
+    "corners": ([10, 20, 60, 60], (10, 20, 60, 60)),
+    "nearly corners": ([10, 20, 65, 60], (10, 20, 60, 60)),
+    "sides": ([10, 20, 50, 40], (10, 20, 60, 60)),
+    "nearly sides": ([10, 20, 55, 40], (10, 20, 60, 60)),
+    "both": ([0, 0, 60, 40], (0, 0, 60, 40)),
+    "neither": ([10, 20, 50, 40], (10, 20, 30, 60)),
+}
+"""Nearly: off by a tenth of the mask's width, which is as much as a box may be."""
+
+
+@pytest.mark.parametrize(
+    ("boxes", "is_refused"),
+    [
+        (("corners",), True),
+        (("nearly corners",), True),
+        (("corners", "neither"), True),
+        (("corners", "corners", "sides"), True),
+        (("corners", "sides"), False),
+        (("corners", "nearly sides"), False),
+        (("corners", "both"), False),
+        (("both",), False),
+        (("neither",), False),
+    ],
+)
+def test_more_masks_fit_corners_than_sides(
+    tmp_path, boxes: tuple[str, ...], is_refused: bool
+) -> None:
+    def change(values: Values) -> None:
+        first = values["annotations"][0]
+        first.pop("area", None)
+        annotations = []
+        for at, name in enumerate(boxes):
+            bbox, mask = MASKED[name]
+            annotations.append({**first, "id": at, "bbox": bbox, "segmentation": rectangle(*mask)})
+        values["annotations"] = annotations
+
+    if is_refused:
+        assert "annotations fit [x1, y1, x2, y2]" in refusal(tmp_path, change)
+    else:
+        read(tmp_path, change)
+
+
 @pytest.mark.parametrize(
     ("of_corners", "of_neither", "is_refused"),
     [(1, 0, False), (2, 0, True), (2, 2, True), (2, 3, False), (3, 2, True), (5, 6, False)],

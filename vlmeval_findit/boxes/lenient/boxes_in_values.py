@@ -363,8 +363,7 @@ class BoxSearch:
             return True
         if not self._needs_labels or context.label is None:
             return False
-        is_requested = self._format.key == CLASS_KEY
-        return context.label_key == key and (is_requested or not self._asked)
+        return context.label_key == key
 
     def _boxes_of_wrapper(self, value: Value, context: Context) -> Iterator[Candidate]:
         """Yield the boxes of the objects under a key that says nothing of boxes."""
@@ -413,7 +412,7 @@ class BoxSearch:
 
     def _is_around_objects(self, key: str, says: KeySays) -> bool:
         """Return whether labels below a key may be of boxes: it says so, or is a label itself."""
-        if is_asked(key, self._asked) or _index(key) is not None:
+        if is_asked(without_tags(key), self._asked) or _index(key) is not None:
             return True
         if self._asked or not self._needs_labels:
             return not CONTAINERS.isdisjoint(words_of(key))
