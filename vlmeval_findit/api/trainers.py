@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from ..benchmarks import parse
 from ..boxes import Ignored, Space, Truth, stated_space
-from ..core import counted, quoted_value, stated_json, suggestion
+from ..core import counted, parse_json, quoted_value, suggestion
 from ..protocol import is_assistant, messages_in, opened_by, thought_marks
 from .custom_variants import ReplyLike, ReplyMarks, replies_of, variant_of
 from .generated_texts import EndMarks, FirstRewards, marks_of_ends, reply_in
@@ -102,14 +102,14 @@ def reward_function(
 
 def _parsed(value: Any) -> Any:
     """Return a value that may be JSON, an array or a number of another library."""
-    return plain(stated_json(value) if isinstance(value, str) else value)
+    return plain(parse_json(value) if isinstance(value, str) else value)
 
 
 def _space(value: Any) -> Space:
     """Return a space: its name, or its settings, perhaps as JSON."""
     known = plain(value)
     if isinstance(known, str) and known.lstrip().startswith("{"):
-        known = stated_json(known)
+        known = parse_json(known)
     if isinstance(known, Mapping):
         known = {key: plain(each) for key, each in _stated(known).items()}
     return stated_space(known)
@@ -172,7 +172,7 @@ _BOOLEANS: Mapping[Any, bool] = {
 def _pair_of_marks(value: Any) -> Any:
     known = plain(value)
     if isinstance(known, str) and known.lstrip().startswith('["'):
-        known = stated_json(known)
+        known = parse_json(known)
     return None if known is None else tuple(known) if isinstance(known, list) else known
 
 

@@ -91,7 +91,7 @@ from .text_files import (
     open_text as open_text,
     read_json as read_json,
     parse_json as parse_json,
-    stated_json as stated_json,
+    refuse_equal_keys as refuse_equal_keys,
     EqualKeysError as EqualKeysError,
     YamlLoader as YamlLoader,
     YamlTexts as YamlTexts,

@@ -13,6 +13,8 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from io import BufferedReader, TextIOWrapper
+from json.decoder import JSONObject  # type: ignore[attr-defined]
+from json.scanner import py_make_scanner  # type: ignore[attr-defined]
 from pathlib import Path
 from typing import Any, NamedTuple, TextIO
 
@@ -35,7 +37,7 @@ class TextError(ValueError):
 
 
 class EqualKeysError(TextError):
-    """An object of JSON that a user wrote has a key twice."""
+    """An object of JSON has a key twice."""
 
 
 # --- text -----------------------------------------------------------------------------------------
@@ -100,8 +102,11 @@ def read_json(path: Path) -> Any:
     return parse_json(read_text(path))
 
 
-def parse_json(text: str | bytes, *, only_numbers: bool = False, unique: bool = False) -> Any:
-    """Parse JSON; with ``only_numbers`` NaN and infinity are refused, with ``unique`` equal keys.
+def parse_json(text: str | bytes, *, only_numbers: bool = False) -> Any:
+    """Parse JSON of a file, a flag or a variable; equal keys of an object are refused.
+
+    Of two values for one thing the second would win in silence. With ``only_numbers`` NaN and
+    infinity are refused, too.
 
     >>> parse_json("[" * 100_000)
     Traceback (most recent call last):
@@ -113,9 +118,11 @@ def parse_json(text: str | bytes, *, only_numbers: bool = False, unique: bool = 
         return json.loads(
             text,
             parse_constant=_refuse_constant if only_numbers else None,
-            object_pairs_hook=_refuse_equal_keys if unique else None,
+            object_pairs_hook=refuse_equal_keys,
         )
-    except TextError:
+    except EqualKeysError:
+        # A file of many lines has its place told, which takes longer to find.
+        json.loads(text, cls=_Placing)
         raise
     except RecursionError:
         raise TextError("not JSON: it is nested too deeply") from None
@@ -123,25 +130,41 @@ def parse_json(text: str | bytes, *, only_numbers: bool = False, unique: bool = 
         raise TextError(f"not JSON: {error}") from None
 
 
-def stated_json(text: str | bytes) -> Any:
-    """Parse JSON that a user wrote: a flag, a variable, a file of theirs. Equal keys are refused.
-
-    Of two values for one thing the second would win in silence.
-    """
-    return parse_json(text, unique=True)
-
-
 def _refuse_constant(name: str) -> None:
     raise ValueError(f"{name} is not a number")
 
 
-def _refuse_equal_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def refuse_equal_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Make an object of its keys and values, as ``object_pairs_hook`` of :mod:`json`.
+
+    Raises:
+        EqualKeysError: a key stands in it twice.
+    """
     values = dict(pairs)
     if len(values) < len(pairs):
         names = Counter(name for name, _ in pairs)
         twice, _ = names.most_common(1)[0]
         raise EqualKeysError(f"duplicate key {quoted_value(twice)}: give each its own name")
     return values
+
+
+class _Placing(json.JSONDecoder):
+    """Refuses equal keys with the line in which their object begins."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**{**options, "object_pairs_hook": refuse_equal_keys})
+        self.parse_object = self._parse_object
+        self.scan_once = py_make_scanner(self)
+
+    def _parse_object(self, at: tuple[str, int], *more: Any) -> Any:
+        text, begin = at
+        try:
+            return JSONObject(at, *more)
+        except EqualKeysError as error:
+            is_placed = error.line is not None or "\n" not in text.strip()
+            if is_placed:
+                raise
+            raise EqualKeysError(str(error), text.count("\n", 0, begin) + 1) from None
 
 
 # --- YAML -----------------------------------------------------------------------------------------

@@ -20,9 +20,9 @@ from ..core import (
     EqualKeysError,
     TextError,
     object_or_empty,
+    parse_json,
     quoted_value,
     read_text,
-    stated_json,
     suggestion,
 )
 from ..models import row_to_run
@@ -50,7 +50,7 @@ def check_config(arguments: Sequence[str]) -> None:
     if config is None or not config.endswith(".json"):
         return
     try:
-        values = stated_json(read_text(Path(config)))
+        values = parse_json(read_text(Path(config)))
     except EqualKeysError as error:
         raise ValueError(error.message_for(config)) from None
     except (OSError, TextError):

@@ -24,9 +24,9 @@ from ..core import (
     EXIT_REFUSED,
     TextError,
     object_or_empty,
+    parse_json,
     quoted_value,
     read_text,
-    stated_json,
     suggestion,
 )
 from ..engine import Deployment
@@ -76,7 +76,7 @@ def check_runs(arguments: Sequence[str], work_dir: Path | None = None) -> None:
     if line.config is None or not line.config.endswith(".json"):
         return
     try:
-        values = object_or_empty(stated_json(read_text(Path(line.config))))
+        values = object_or_empty(parse_json(read_text(Path(line.config))))
     except (OSError, TextError, ValueError):
         return
     refused = _refusals_of(line.config)

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from ..core import EqualKeysError, closest, quoted_value, stated_json
+from ..core import EqualKeysError, closest, parse_json, quoted_value
 from .choices import READS_LIKE, SPACE_SETTING, THOUGHT_MARKS
 from .thoughts import MarksError, ThoughtMarks, thought_marks
 
@@ -68,7 +68,7 @@ SETTING_NAMES = ("space", "reads_like", "encoder", "force", "thought_marks")
 def judge_args(text: str | None) -> dict[str, Any]:
     """Parse ``--judge-args``; a SettingsError says what to type instead."""
     try:
-        values = stated_json(text or "{}")
+        values = parse_json(text or "{}")
     except EqualKeysError as error:
         raise SettingsError(f"--judge-args {text}: {error}") from None
     except ValueError:
@@ -136,7 +136,7 @@ def variables() -> OfUnknown:
 def _space(value: Any, where: str) -> str | Mapping[str, Any] | None:
     if isinstance(value, str) and value.lstrip().startswith("{"):
         try:
-            value = stated_json(value)
+            value = parse_json(value)
         except ValueError as error:
             raise SettingsError(f"{where}={value}: {error}") from None
     return value or None

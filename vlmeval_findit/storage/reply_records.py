@@ -12,6 +12,7 @@ from dataclasses import fields
 from typing import Any
 
 from ..core import (
+    EqualKeysError,
     MisplacedError,
     TextError,
     error_line,
@@ -156,6 +157,8 @@ def _object_in(value: object) -> dict[str, Any]:
     if isinstance(value, str):
         try:
             value = parse_json(value)
+        except EqualKeysError as error:
+            raise RecordError(str(error)) from None
         except TextError:
             return {}
     return value if isinstance(value, dict) else {}

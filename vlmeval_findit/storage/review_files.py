@@ -13,6 +13,7 @@ from shlex import quote
 from typing import Any, TypeVar
 
 from ..core import (
+    EqualKeysError,
     MisplacedError,
     TextError,
     atomic_write,
@@ -80,7 +81,10 @@ def read_review_file(path: Path) -> ReviewFile:
         place = f"{path}, line {number}"
         if not line.strip():
             continue
-        values = _values(line)
+        try:
+            values = _values(line)
+        except EqualKeysError as error:
+            raise ReviewsError(f"{place}: {error}") from None
         if values is None and number == len(lines):  # Whole lines end in a line break
             cut = f"{place}: cut off, as by a save that was interrupted"
             continue
@@ -94,9 +98,11 @@ def read_review_file(path: Path) -> ReviewFile:
 
 
 def _values(line: str) -> Any:
-    """Return the JSON of a line; None if it is not JSON."""
+    """Return the JSON of a line; None if it is not JSON, as one that is cut off."""
     try:
         return parse_json(line)
+    except EqualKeysError:
+        raise
     except TextError:
         return None
 

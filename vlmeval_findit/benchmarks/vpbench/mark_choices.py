@@ -18,10 +18,10 @@ from ...core import (
     MisplacedError,
     Name,
     TextError,
+    parse_json,
     quoted_value,
     read_text,
     row_of,
-    stated_json,
     suggestion,
     validate,
     write_text_once,
@@ -164,7 +164,7 @@ def read_marks() -> tuple[dict[str, MarkChoice], GoodMarks] | None:
     if not path.is_file():
         return None
     try:
-        file = validate(MarksFile, stated_json(read_text(path)))
+        file = validate(MarksFile, parse_json(read_text(path)))
     except MisplacedError as error:
         raise BestMarkError(f"{path}: {error.below()}") from None
     except TextError as error:

@@ -16,9 +16,9 @@ from ...core import (
     Expected,
     MisplacedError,
     TextError,
+    parse_json,
     quoted_value,
     read_text,
-    stated_json,
     unsafe_name,
     validate,
 )
@@ -58,7 +58,7 @@ OneLine = Annotated[
 def json_of(text: str, where: str) -> Any:
     """Parse JSON, or raise an AnnotationError, also for equal keys: boxes of one would be lost."""
     try:
-        return stated_json(text)
+        return parse_json(text)
     except TextError as error:
         raise AnnotationError(f"{where}: {error}") from None
 

@@ -4,14 +4,21 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from io import BufferedReader
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from ...core import open_regular, parse_plain_json, quoted_value
+from ...core import (
+    EqualKeysError,
+    open_regular,
+    parse_plain_json,
+    quoted_value,
+    refuse_equal_keys,
+)
 from ..annotated_samples import AnnotationError
 from .text_encodings import Decoder
 
@@ -136,7 +143,7 @@ class _Text:
         self._size = size
         self._file = file
         self._decoder = decoder
-        self._json = json.JSONDecoder()
+        self._json = json.JSONDecoder(object_pairs_hook=refuse_equal_keys)
         self._text = ""
         self._at = 0
         self._line = 1  # Of the beginning of the text
@@ -171,6 +178,8 @@ class _Text:
                 if self._is_read or self._text[end : end + 1] not in _OF_NUMBERS:
                     self._at = end
                     return value
+            except EqualKeysError as error:
+                raise self.refusal(str(error)) from None
             except RecursionError:
                 raise self.error("nested too deeply") from None
             except json.JSONDecodeError as error:
@@ -200,6 +209,8 @@ class _Text:
         for at in (end_of_list.start() + 1 if end_of_list else end, end):
             with suppress(ValueError, RecursionError):
                 values: list[Any] = parse_plain_json(f"[{self._text[begin:at]}]", list[kind])
+                if _may_have_equal_keys(self._text, begin, at, values):
+                    break
                 self._at = at
                 return values
         # A number is not plain, or the list ends elsewhere: Python reads up to its end.
@@ -237,3 +248,29 @@ class _Text:
         self._at = 0
         self._is_read = not data
         self._is_mixed = False
+
+
+# A sign of ASCII that is escaped: a key may be written so
+_ESCAPED_ASCII = re.compile(r"\\u00[2-7]")
+
+
+def _may_have_equal_keys(text: str, begin: int, end: int, values: list[Any]) -> bool:
+    """Return whether a key of objects stands in their text more often than they have it.
+
+    It may also be a key that is not needed, or a value: what decodes them one by one tells.
+    """
+    have = Counter[str]()
+    _count_keys(values, have)
+    for key, times in have.items():
+        if text.count(f'"{key}"', begin, end) > times:
+            return True
+    return _ESCAPED_ASCII.search(text, begin, end) is not None
+
+
+def _count_keys(values: Iterable[Any], have: Counter[str]) -> None:
+    for value in values:
+        if isinstance(value, dict):
+            have.update(value.keys())
+            _count_keys(value.values(), have)
+        elif isinstance(value, list) and value and isinstance(value[0], dict | list):
+            _count_keys(value, have)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ...boxes import SPACE_KINDS, Space, SpaceError, stated_space
-from ...core import secret_field, stated_json
+from ...core import parse_json, secret_field
 from ...protocol import (
     PROVIDER_KIND,
     USUAL_THOUGHTS,
@@ -477,7 +477,7 @@ def extra_fields(text: str | None, provider: str | None = None) -> dict[str, Any
     A provider's row says which fields only it has.
     """
     try:
-        fields = stated_json(text or "{}")
+        fields = parse_json(text or "{}")
     except ValueError as error:
         raise ValueError(f"--extra-body {text}: {error}") from None
     if not isinstance(fields, dict):

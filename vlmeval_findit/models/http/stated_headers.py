@@ -18,7 +18,6 @@ from ...core import (
     scrub,
     secret_field,
     sha256_of,
-    stated_json,
     without_credentials,
 )
 
@@ -95,7 +94,7 @@ def server_headers(given: Headers = ()) -> dict[str, str]:
     """Return the headers of servers: the environment's, overridden by ``given``."""
     usual = 'should be a JSON object, as {"api-key": "…"}'
     try:
-        of_environment = stated_json(os.environ.get(HEADERS_VARIABLE) or "{}")
+        of_environment = parse_json(os.environ.get(HEADERS_VARIABLE) or "{}")
     except TextError as error:
         raise ValueError(f"{HEADERS_VARIABLE}: {error}. It {usual}") from None
     if not isinstance(of_environment, dict):
