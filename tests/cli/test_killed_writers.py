@@ -145,3 +145,49 @@ def test_a_killed_score_is_read_as_it_was_or_refused(
         assert status == 0 or "score" in capsys.readouterr().err
         shutil.rmtree("outputs")
         shutil.copytree("saved", "outputs")
+
+
+def _writers(world: World) -> dict[str, list[str]]:
+    """Return commands that write a file or a set of them into one folder."""
+    reviewer = Reviewer(NAME)
+    other = next(path for path in Path("outputs").glob(f"*_{NAME}.json") if "Good" not in path.name)
+    one = str(write(Path("one.jsonl"), reviewer.review(0, ReviewVerdict.LABEL)))
+    return {
+        "score": ["score", f"outputs/Good_{NAME}.json", "--thought-marks", "<plan> </plan>"],
+        "another score": [
+            "score",
+            str(other),
+            "--thought-marks",
+            "<plan> </plan>",
+        ],
+        "leaderboard": ["leaderboard", "outputs", "--out", "outputs"],
+        "report": ["report", "outputs", "--out", "outputs/report.html"],
+        "data reviews": ["data", "reviews", one, "--out", "outputs/reviews.jsonl"],
+        "figures": ["figures", "--template", "outputs/figures.yaml"],
+        "compare": [
+            "compare",
+            f"outputs/Good_{NAME}.json",
+            str(other),
+            "--json",
+            "outputs/compare.json",
+        ],
+    }
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("killed", ["score", "leaderboard", "report", "data reviews", "figures"])
+def test_any_next_command_clears_what_a_killed_one_left(killed: str, world: World) -> None:
+    writers = _writers(world)
+    folder = Path("outputs").absolute()
+    shutil.copytree("outputs", "saved")
+    left = 0
+    for _ in every_kill(lambda: main(writers[killed]), folder):
+        hidden = [path.name for path in folder.iterdir() if path.name.startswith(".")]
+        left += bool(hidden)
+        following = list(writers)[left % len(writers)]
+        assert main(writers[following]) == 0
+        hidden = [path.name for path in folder.iterdir() if path.name.startswith(".")]
+        assert hidden == [], f"{killed}, then {following}"
+        shutil.rmtree(folder)
+        shutil.copytree("saved", folder)
+    assert left, "a kill leaves something"

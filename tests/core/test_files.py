@@ -84,16 +84,19 @@ def test_streams_are_written_to_and_stay(kind: str, tmp_path: Path) -> None:
 
 def test_what_killed_writers_left_is_deleted_and_nothing_else(tmp_path: Path) -> None:
     page = tmp_path / "r[1].html"
-    left = tmp_path / ".r[1].html.9483e6c7"
-    left.write_text("half")
-    others = [tmp_path / name for name in (".r[1].html.note", ".r2.html.9483e6c7", "r[1].html")]
+    left = [tmp_path / name for name in (".r[1].html.9483e6c7.new", ".r2.csv.0123abcd.new")]
+    for each in left:
+        each.write_text("half")
+    names = (".r[1].html.new", ".r2.html.20261130", ".r.9483e6c7x.new", "9483e6c7.new", "r[1].html")
+    others = [tmp_path / name for name in names]
     for other in others:
         other.write_text("kept")
     with atomic_write(page) as f:
         f.write("whole")
-        (writing,) = set(tmp_path.iterdir()) - {left, *others}
+        (writing,) = set(tmp_path.iterdir()) - {*others}
+        left[0].write_text("half again")
         clear_leftovers(page)
-        assert not left.exists()
+        assert not left[0].exists()
         assert writing.exists(), "its writer lives"
     assert page.read_text() == "whole"
     assert set(tmp_path.iterdir()) == {*others}

@@ -239,7 +239,7 @@ def test_a_full_disk_stops_a_sweep_but_loses_nothing(
 def test_what_a_kill_left_half_written_is_removed(tmp_path: Path) -> None:
     asked(demo_sweep(tmp_path))
     result = next((tmp_path / "out").glob("*/*_score.csv"))
-    half = result.with_name(f".{result.name}.0123abcd")
+    half = result.with_name(f".{result.name}.0123abcd.new")
     others = result.with_name(".notes.csv.0123abcd")
     for path in (half, others):
         path.write_text("half")

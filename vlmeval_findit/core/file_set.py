@@ -7,17 +7,15 @@ is finished, by whoever looks next.
 
 from __future__ import annotations
 
-import glob
 import json
 import os
-import secrets
 import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from .files import atomic_write, clear_left_behind, left_behind, unsafe_name
+from .files import all_left_behind, atomic_write, clear_left_behind, unsafe_name, waiting_place
 from .lock import LockedError, locked
 from .text_files import TextError, read_json
 
@@ -77,7 +75,7 @@ class FileSet:
             self._moves.sort(key=lambda move: move[1] != self._name(self.root / first))
         values = {"moves": self._moves, "deleted": self._deleted}
         with _alone_in(home):
-            _settle(self._mark)
+            _settle(home)
             draft = self._waiting / f".{_LIST}"
             draft.write_text(json.dumps(values), encoding="utf-8")
             draft.replace(self._waiting / _LIST)
@@ -96,7 +94,7 @@ def new_file_set(mark: Path, root: Path) -> Iterator[FileSet]:
             named: whoever comes to it finds what was left.
         root: the folder that the files go into, that of ``mark`` or below it.
     """
-    settle_file_sets(mark)
+    clear_leftovers(mark)
     mark.parent.mkdir(parents=True, exist_ok=True)
     waiting, lock = _new_folder(mark)
     try:
@@ -123,38 +121,37 @@ def write_together(texts: Mapping[Path, str]) -> None:
 
 
 def clear_leftovers(path: Path) -> None:
-    """Make good what killed writers of a file or folder left beside it."""
-    clear_left_behind(path)
+    """Make good what killed writers left beside a file or folder."""
+    clear_left_behind(path.parent)
     settle_file_sets(path)
 
 
 def settle_file_sets(mark: Path) -> None:
-    """Finish or throw away what killed writers left of sets with this mark.
+    """Finish or throw away what killed writers left of sets beside a file or folder.
 
     Raises:
         OSError: the files of a set that was decided cannot be moved.
     """
-    if _left(mark):
+    if _left(mark.parent):
         with _alone_in(mark.parent):
-            _settle(mark)
+            _settle(mark.parent)
 
 
-def _left(mark: Path) -> list[Path]:
+def _left(home: Path) -> list[Path]:
     """Return the folders of sets, of living and killed writers."""
-    paths = mark.parent.glob(f".{glob.escape(mark.name)}.????????")
-    return sorted(path for path in paths if left_behind(path) == mark.name and path.is_dir())
+    return [path for path in all_left_behind(home) if path.is_dir()]
 
 
-def _settle(mark: Path) -> None:
-    for folder in _left(mark):
+def _settle(home: Path) -> None:
+    for folder in _left(home):
         lock = _locked(folder)
         if lock is None:
             continue
         with lock:
             if (folder / _LIST).exists():
-                _finish(mark.parent, folder)
+                _finish(home, folder)
             else:
-                _throw_away(mark.parent, folder)
+                _throw_away(home, folder)
 
 
 def _finish(home: Path, waiting: Path) -> None:
@@ -203,7 +200,7 @@ def _below(home: Path, name: str) -> Path | None:
 def _new_folder(mark: Path) -> tuple[Path, ExitStack]:
     """Make the folder of a set, and lock it."""
     while True:
-        folder = mark.with_name(f".{mark.name}.{secrets.token_hex(4)}")
+        folder = waiting_place(mark)
         folder.mkdir()
         lock = _locked(folder)
         if lock is not None:

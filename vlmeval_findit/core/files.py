@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import fcntl
-import glob
 import hashlib
 import os
 import re
@@ -109,7 +108,7 @@ def replacing(path: Path) -> Iterator[Path]:
 def _new_temporary(path: Path) -> tuple[Path, int]:
     """Create a temporary file, and lock it: one without a lock is of a killed writer."""
     while True:
-        temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+        temporary = waiting_place(path)
         # Not by tempfile, whose files nobody else may read: here the umask decides.
         file = os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o666)
         with suppress(OSError):  # of a disk without locks
@@ -134,21 +133,32 @@ def _is_stream(path: Path) -> bool:
     return not stat.S_ISREG(mode) and not stat.S_ISDIR(mode)
 
 
+def waiting_place(path: Path) -> Path:
+    """Return a new place where what is to be at a path waits until it is whole."""
+    return path.with_name(f".{path.name}.{secrets.token_hex(4)}.new")
+
+
 def left_behind(path: Path) -> str | None:
-    """Return the name of the file that a killed writer's temporary file was for; else None."""
-    result = re.fullmatch(r"\.(.+)\.[0-9a-f]{8}", path.name, re.DOTALL)
+    """Return the name of what a killed writer's temporary file or folder was for; else None."""
+    result = re.fullmatch(r"\.(.+)\.[0-9a-f]{8}\.new", path.name, re.DOTALL)
     return result[1] if result else None
 
 
-def clear_left_behind(path: Path) -> None:
-    """Delete what killed writers of a file left beside it; what others write now is locked.
+def all_left_behind(folder: Path) -> list[Path]:
+    """Return the temporary files and folders in a folder, of living and of killed writers."""
+    with suppress(OSError), os.scandir(folder) as entries:
+        names = [entry.name for entry in entries if entry.name.endswith(".new")]
+        return sorted(folder / name for name in names if left_behind(Path(name)) is not None)
+    return []
+
+
+def clear_left_behind(folder: Path) -> None:
+    """Delete files that killed writers left in a folder; what others write now is locked.
 
     On a disk without locks nothing tells the two apart, and it stays.
     """
-    for other in path.parent.glob(f".{glob.escape(path.name)}.????????"):
-        if left_behind(other) != path.name:
-            continue
-        with suppress(OSError), other.open("rb") as f:
+    for other in all_left_behind(folder):
+        with suppress(OSError), other.open("rb") as f:  # folders cannot be opened
             fcntl.flock(f, fcntl.LOCK_EX | fcntl.LOCK_NB)
             if not grants_to_all(f.fileno(), other):
                 other.unlink()
@@ -156,7 +166,12 @@ def clear_left_behind(path: Path) -> None:
 
 @contextmanager
 def atomic_write(path: Path) -> Iterator[TextIO]:
-    """Open a UTF-8 file for writing that replaces ``path`` at the end of the block."""
+    """Open a UTF-8 file for writing that replaces ``path`` at the end of the block.
+
+    What killed writers of any file left in its folder is deleted; writers of many files, as of
+    images (:func:`write_once`), do not look.
+    """
+    clear_left_behind(path.parent)
     # A label may hold a lone surrogate, which UTF-8 cannot: \udXXX is what JSON would write.
     with (
         replacing(path) as temporary,

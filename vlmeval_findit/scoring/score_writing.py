@@ -12,7 +12,7 @@ from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
-from ..core import as_csv, atomic_write, file_sha256
+from ..core import as_csv, atomic_write, clear_leftovers, file_sha256
 from ..protocol import (
     READS_LIKE,
     SPACE_SETTING,
@@ -57,6 +57,7 @@ def write_score(
         failed: how many of its calls are to be made again.
     """
     files = RunFiles(predictions, run.mark)
+    clear_leftovers(files.score)
     with atomic_write(files.score) as f:
         f.write(as_csv([score_row(run)]))
     with atomic_write(files.details) as f:

@@ -90,9 +90,10 @@ def import_samples(
     check_name(name, choices.replace)
     check_samples(samples)
     with (
-        _only_import(name, samples),
+        _only_import(name),
         new_file_set(custom_datasets_file(), root) as files,
     ):
+        check_name(name, choices.replace)  # another may have been imported meanwhile
         unpacked = _unpack_images(name, samples, files)
         samples, images = checked_images(
             samples, unpacked.now, choices.skip_unreadable_images, choices.progress
@@ -181,11 +182,8 @@ class _ImageFolders:
 
 
 @contextmanager
-def _only_import(name: str, samples: Samples) -> Iterator[None]:
-    """Let one process at a time unpack images for a name."""
-    if isinstance(samples.images, Path):
-        yield
-        return
+def _only_import(name: str) -> Iterator[None]:
+    """Let one process at a time import a name: of two, the other is told, not replaced."""
     lock = unpacked_folder(name).with_name(f".{name}.lock")
     with Lock(lock, "another import is at work there"):
         yield
