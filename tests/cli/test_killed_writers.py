@@ -126,9 +126,12 @@ def test_joined_reviews_are_whole_or_as_before(world: World) -> None:
 
 
 def _kill_each(words: list[str], out: Path, allowed: set[bytes | None]) -> None:
+    shutil.copytree(out.parent, "saved", dirs_exist_ok=True)
     for _ in every_kill(lambda: main(words), out.parent.absolute()):
         assert (out.read_bytes() if out.exists() else None) in allowed
-    assert list(out.parent.iterdir()) == [out], "what killed commands left is gone"
+        assert main(words) == 0
+        assert list(out.parent.iterdir()) == [out], "what killed commands left is gone"
+        _restore(out.parent)
 
 
 @pytest.mark.slow

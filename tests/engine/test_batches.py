@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +17,11 @@ import pytest
 from batch_server import BatchServer, BatchSettings, one_box
 from engine_fakes import answered_keys, assert_answered_once, files, records
 from every_pair import every_pair
+from kills import status_in_a_fork
 from waits import until
 
 from vlmeval_findit.cli import main
-from vlmeval_findit.engine import DiskFullError, Journal, JournalView
+from vlmeval_findit.engine import BatchLedger, DiskFullError, Journal, JournalView
 from vlmeval_findit.models import BatchService
 
 NAMES = ("openai", "anthropic")
@@ -474,7 +477,7 @@ STAGES = ("intended", "uploaded", "id", "collecting", "collected")
 def test_nothing_is_paid_twice_after_a_kill(at: str, fault: str, kind: str, tmp_path: Path) -> None:
     with BatchServer(**{**FAULTS[fault], "busy": dict(FAULTS[fault].get("busy", {}))}) as server:
         given = batched(tmp_path, server, kind)
-        subprocess.run([sys.executable, "-c", KILLED, at, *given], check=False)
+        status_of(at, given)
         for _ in range(3):
             if main(given) == 0:
                 break
@@ -511,37 +514,38 @@ def test_a_service_that_takes_no_batch_now_is_named(tmp_path: Path, capsys: Caps
 # --- killed and stopped --------------------------------------------------------------------------
 
 
-KILLED = """
-import itertools, os, signal, sys
-from vlmeval_findit.cli import main
-from vlmeval_findit.engine.batch_backend import BatchLedger
-from vlmeval_findit.engine.journal.writer import Journal
+def status_of(at: str, given: list[str]) -> int:
+    """Return the status of a command that is killed at a step, if it comes to it."""
+    return status_in_a_fork(lambda: _killed_at(at, given))
 
-at, note, append, appends = sys.argv.pop(1), BatchLedger.note, Journal.append, itertools.count(1)
 
-def die_if(now):
-    if now:
-        os.kill(os.getpid(), signal.SIGKILL)
+def _killed_at(at: str, given: list[str]) -> int:
+    note = BatchLedger.note
+    append = Journal.append
+    appends = count(1)
 
-def noted(ledger, batch, **step):
-    die_if(at in step)
-    made = note(ledger, batch, **step)
-    die_if(at == "intended")
-    return made
+    def die_if(now: bool) -> None:
+        if now:
+            os.kill(os.getpid(), signal.SIGKILL)
 
-def appended(journal, made):
-    append(journal, made)
-    die_if(at == "collecting" and next(appends) == 5)
+    def noted(ledger: BatchLedger, batch: Any, **step: Any) -> Any:
+        die_if(at in step)
+        made = note(ledger, batch, **step)
+        die_if(at == "intended")
+        return made
 
-BatchLedger.note, Journal.append = noted, appended
-sys.exit(main(sys.argv[1:]))
-"""
+    def appended(journal: Journal, made: Any) -> None:
+        append(journal, made)
+        die_if(at == "collecting" and next(appends) == 5)
+
+    BatchLedger.note = noted  # type: ignore[method-assign]
+    Journal.append = appended  # type: ignore[method-assign]
+    return main(given)
 
 
 def kill(at: str, given: list[str]) -> None:
     """Run a command that is killed at a step."""
-    done = subprocess.run([sys.executable, "-c", KILLED, at, *given], check=False)
-    assert done.returncode == -signal.SIGKILL
+    assert status_of(at, given) == -signal.SIGKILL
 
 
 @pytest.mark.slow
