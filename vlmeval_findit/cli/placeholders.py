@@ -72,7 +72,7 @@ _BRACKETS = "[](){}<>.…"
 def placeholder_note(words: Sequence[str]) -> str:
     """Return sentences on words that were copied from a help; "" if there are none.
 
-    >>> placeholder_note(["models", "MODEL"]).endswith(" models")
+    >>> placeholder_note(["models", "MODEL"]).endswith(" models)")
     True
     >>> placeholder_note(["sweep", "[FILE.yaml]"])
     ' (FILE stands for a file of yours)'
