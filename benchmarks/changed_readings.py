@@ -41,7 +41,7 @@ from vlmeval_findit.boxes import (
 )
 
 _ROOT = Path(__file__).resolve().parent.parent
-_PARTS = ("first", "second", "third", "own")
+_PARTS = ("first", "second", "third", "fourth", "own")
 _CORPORA = [_ROOT / f"tests/boxes/reply_corpus/{name}.jsonl" for name in _PARTS]
 _KNOWS_LABELS = "asked" in inspect.signature(parse_leniently).parameters
 _RUN = re.compile(r"[^_].*?_(FindIt_.+)\.json")

