@@ -100,7 +100,8 @@ def test_pairing_is_sharper_than_two_intervals() -> None:
     assert shared.difference.value == pytest.approx(2.0)
     interval = shared.difference.interval
     assert interval is not None
-    assert 0 < interval.high - interval.low < 6
+    apart = 2 * 1.96 * 100 * (2 * (2 / 3) * (1 / 3) / 200) ** 0.5  # Of two independent runs
+    assert 0 < interval.high - interval.low < apart / 2
 
 
 def test_rows_weigh_as_the_metric_does() -> None:
