@@ -14,7 +14,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..benchmarks.findit import NEGATIVE_SHARES, NegativeOutcome, rejection_line, rejections
+from ..benchmarks.findit import (
+    NEGATIVE_SHARES,
+    NegativeOutcome,
+    mask_line,
+    rejection_line,
+    rejections,
+)
 from ..boxes import BoxAnswer
 from ..core import suggestion
 from ..protocol import Benchmark, ErrorType, ScoredRow, Sums, rows_with_sum, with_events
@@ -300,8 +306,8 @@ def gain_by_repair(rows: Iterable[ScoredRow]) -> Mapping[str, LenientGain]:
 
 
 def reading_notes(benchmark: Benchmark, rows: Iterable[ScoredRow], sums: Sums) -> list[str]:
-    """Say of a run what its score does not: rejections, and what strict reading left out."""
-    notes = (rejection_line(sums), _lenient_note(benchmark, rows, sums))
+    """Say of a run what its score does not: rejections, masks, what strict reading left out."""
+    notes = (rejection_line(sums), mask_line(sums), _lenient_note(benchmark, rows, sums))
     return [note for note in notes if note is not None]
 
 

@@ -100,6 +100,7 @@ from .box_answer import (
     stated_details as stated_details,
     recovered_objects as recovered_objects,
     lenient_details as lenient_details,
+    mask_details as mask_details,
     confidence_details as confidence_details,
     with_confidences as with_confidences,
     first_box_details as first_box_details,
@@ -136,5 +137,7 @@ from .lenient.records import (
 )
 
 from .lenient.repaired_values import (
+    List as List,
+    Object as Object,
     values_in as values_in,
 )

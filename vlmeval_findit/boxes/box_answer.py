@@ -174,6 +174,15 @@ def lenient_details(
     return {LENIENT: values | stated_details(lenient.reading)}
 
 
+def mask_details(empty: int, matched: MatchResult) -> dict[str, Any]:
+    """Return details of the masks of a reply: boxes around them in pixels, and how many are empty.
+
+    They are for readers of the file: no command draws or counts them.
+    """
+    values = {"boxes": _finite(matched.boxes), "hits": list(matched.hits), "empty": empty}
+    return {"masks": values}
+
+
 def confidence_details(confidences: Confidences | None) -> dict[str, Any]:
     """Return the confidences of boxes by definition, where there are any."""
     return {_CONFIDENCES: confidences} if confidences else {}

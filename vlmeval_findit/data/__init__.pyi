@@ -160,10 +160,6 @@ from .custom.exif_pixels import (
     to_stored_pixels as to_stored_pixels,
 )
 
-from .custom.annotation_values import (
-    box_of_mask as box_of_mask,
-)
-
 from .custom.coco_ids import (
     CocoIds as CocoIds,
     object_key as object_key,

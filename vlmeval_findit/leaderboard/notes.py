@@ -11,7 +11,7 @@ from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
 from ..analysis import ELSEWHERE, ELSEWHERE_MEANING, UNEVEN_DATASETS, ranking_rule, transparent_rows
-from ..benchmarks.findit import FALSE_ALARM_RATE, REJECTION_ACCURACY, rejection_line
+from ..benchmarks.findit import FALSE_ALARM_RATE, REJECTION_ACCURACY, mask_line, rejection_line
 from ..core import counted
 from ..protocol import add_up
 from ..scoring import (
@@ -216,6 +216,7 @@ def remarks(board: Board, only_reported: bool = False) -> list[Note]:
         "Scored earlier": by_dataset(_scored_earlier),
         "Errata": errata_lines(map(facts_of, shown)),
         "Scored by": by_dataset(lambda dataset: dataset.runs[0].provenance.scorer),
+        "Masks": by_run(lambda run: mask_line(run.sums)),
         "Queries with nothing to find": _rejection_lines(board),
         "Sampled": by_run(_sampled),
         "Custom prompts": by_run(lambda run: run.provenance.custom_words),

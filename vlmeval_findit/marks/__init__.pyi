@@ -30,6 +30,17 @@ from .region import (
     Region as Region,
 )
 
+from .predicted_masks import (
+    MASK_KEYS as MASK_KEYS,
+    MaskError as MaskError,
+    box_of_mask as box_of_mask,
+)
+
+from .masks_in_replies import (
+    MaskReading as MaskReading,
+    read_masks as read_masks,
+)
+
 from .shapes import (
     ARROW_SHAFT as ARROW_SHAFT,
 )

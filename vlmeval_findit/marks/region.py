@@ -52,6 +52,9 @@ class PackedMask:
         """Unpack the counts, without remembering them."""
         counts = _unpacked(self.packed)
         pixels = int(counts.sum())
+        # Runs of less than nothing, or of more than the image, can add up to it, too.
+        if ((counts < 0) | (counts > self.height * self.width)).any():
+            raise RLEError("not run lengths of COCO: a run is not within the image")
         if pixels != self.height * self.width:
             raise RLEError(
                 f"the runs of a mask come to {pixels} pixels, "

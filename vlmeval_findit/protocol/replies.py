@@ -119,6 +119,7 @@ class ReplyRecord:
     # Of HTTP: id, ``cost`` in USD, error, status
     call: Annotated[JsonObject, keys_of(_KnownOfCall)] = field(default_factory=dict)
     token_logprobs: TokenLogprobs | None = None  # None: not asked for, or not available
+    masks: Whole = 0  # Boxes of the reply that were made around masks of another program's file
 
     def with_error(self, why: str) -> ReplyRecord:
         """Return the record of a failed call, with its error unless it has one."""

@@ -12,7 +12,8 @@ from typing import Any, NamedTuple, TypeGuard
 from ..benchmarks.findit import Family, FindItQuery, FindItVariant
 from ..boxes import FILE_PIXELS, BoxToWrite, Corners, MatchRule, plain_label, write
 from ..core import counted, first_few, quoted_value
-from ..data import AnnotationError, BoxForm, CocoIds, Units, box_of_mask, read_ids
+from ..data import BoxForm, CocoIds, Units, read_ids
+from ..marks import MASK_KEYS, MaskError, box_of_mask
 from ..protocol import AnyDataset, DatasetVariant, Reply, ReplyRecord
 from ..storage import PredictionError
 from .records_of_others import RecordsOfOthers
@@ -31,8 +32,6 @@ class ConversionChoices:
 _IMAGES = ("image_id", "file_name", "image", "image_name", "image_path")
 _CLASSES = ("category_id", "category", "category_name", "class", "class_name", "label")
 _BOXES = ("bbox", "box")
-# Where a record has no box, the tight one of its mask counts
-MASKS = ("segmentation", "mask", "pred_mask")
 _SCORES = ("score", "confidence", "conf")
 
 # Of a box that leaves its image: detectors cut boxes off there, but round
@@ -43,7 +42,7 @@ _TOO_MANY = 0.25  # Share of boxes
 def are_coco_results(file: RecordsOfOthers) -> bool:
     """Tell whether a file has boxes of images, as COCO's results have."""
     return all(
-        _first(record, _IMAGES) and _first(record, (*_BOXES, *MASKS)) for record in file.records
+        _first(record, _IMAGES) and _first(record, (*_BOXES, *MASK_KEYS)) for record in file.records
     )
 
 
@@ -72,19 +71,29 @@ def replies_of_coco(
         by_place.setdefault((result.image, plain_label(result.label)), []).append(result)
     replies = []
     used: set[tuple[str, str]] = set()
-    record = ReplyRecord(space=FILE_PIXELS.as_dict(), finish_reason="stop")
     for query in queries.values():
         boxes = []
+        masks = 0
         for label in _labels(query, variant):
             place = (query.images[0], plain_label(label))
             used.add(place)
-            boxes += [BoxToWrite(each.box, label) for each in by_place.get(place, ())]
-        replies.append(Reply(query.index, write(boxes, variant.reply, DIGITS), record))
+            results = by_place.get(place, [])
+            boxes += [BoxToWrite(each.box, label) for each in results]
+            masks += sum(each.is_around_mask for each in results)
+        replies.append(reply_of_boxes(query.index, boxes, variant, masks))
     asked = sum(len(by_place[place]) for place in used & by_place.keys())
     return replies, [*_notes(found, kept, choices), *_unasked(len(kept) - asked)]
 
 
-DIGITS = 3  # Of a pixel, in replies that are made of boxes
+def reply_of_boxes(
+    index: int, boxes: Sequence[BoxToWrite], variant: FindItVariant, masks: int
+) -> Reply:
+    """Write boxes in pixels of the image files as a reply; ``masks`` of them are around masks."""
+    record = ReplyRecord(space=FILE_PIXELS.as_dict(), finish_reason="stop", masks=masks)
+    return Reply(index, write(boxes, variant.reply, _DIGITS), record)
+
+
+_DIGITS = 3  # Of a pixel, in replies that are made of boxes
 
 
 def _asks_for_classes(variant: DatasetVariant) -> TypeGuard[FindItVariant]:
@@ -126,6 +135,7 @@ class _Result:
     box: Corners  # In pixels of the stored image
     size: tuple[int, int]  # Of the image as the file has it
     score: float | None
+    is_around_mask: bool
 
 
 class _StatedBox(NamedTuple):
@@ -133,38 +143,20 @@ class _StatedBox(NamedTuple):
 
     numbers: Corners
     stored: Corners
+    is_around_mask: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class _Found:
     results: Sequence[_Result]
     unknown: Counter[str]  # Results that the set has no image or class for, by which
-    masks: MaskCounts
+    empty_masks: int
 
 
-@dataclass(slots=True)
-class MaskCounts:
-    """How many masks became boxes, and how many are empty."""
-
-    boxes: int = 0
-    empty: int = 0
-
-    def add(self, box: Corners | None) -> None:
-        """Count the box of a mask; None: the mask is empty."""
-        if box is None:
-            self.empty += 1
-        else:
-            self.boxes += 1
-
-    def notes(self) -> Iterator[str]:
-        """Yield what a reader of the score must know of them."""
-        if self.boxes:
-            yield (
-                f"{_boxes(self.boxes)} around masks: what the masks look like beside it, and the "
-                "format, are not judged"
-            )
-        if self.empty:
-            yield f"{counted(self.empty, 'empty mask')}: no box"
+def empty_masks_note(count: int) -> Iterator[str]:
+    """Yield what a reader of the score must know of empty masks; the score counts the others."""
+    if count:
+        yield f"{counted(count, 'empty mask')}: no box"
 
 
 def box_of_record(
@@ -175,17 +167,10 @@ def box_of_record(
     Raises:
         PredictionError: it cannot be read, or is of another size than the image.
     """
-    where = f"{file.where(at)}, {key}"
     try:
-        found = box_of_mask(file.records[at][key], file.path.parent, where)
-    except AnnotationError as error:
-        raise PredictionError(str(error)) from None
-    if found.size is not None and found.size != size:
-        its, others = (f"{width} x {height}" for width, height in (found.size, size))
-        raise PredictionError(
-            f"{where}: the mask is of {its} pixels, and its image of {others}: write masks in "
-            "pixels of the image files"
-        )
+        found = box_of_mask(file.records[at][key], size, file.path.parent)
+    except MaskError as error:
+        raise PredictionError(f"{file.where(at)}, {key}: {error}") from None
     return found.box
 
 
@@ -217,14 +202,16 @@ class _Results:
     def read(self) -> _Found:
         results = []
         unknown: Counter[str] = Counter()
-        masks = MaskCounts()
+        empty_masks = 0
         for at, record in enumerate(self.file.records):
             image = self._known(record, _IMAGES, "image", self.image_of, unknown)
             label = self._known(record, _CLASSES, "class", self.label_of, unknown)
             if image is None or label is None:
                 continue
-            box = self._box(at, record, image, masks)
-            if box is not None:
+            box = self._box(at, record, image)
+            if box is None:
+                empty_masks += 1
+            else:
                 results.append(self._result(at, record, box, image, label))
         if unknown and (not results or not self.choices.leave_out_unknown):
             what, count = unknown.most_common(1)[0]
@@ -235,7 +222,7 @@ class _Results:
                 f"{more}. The set has images {self._shown(self.sizes, self.image_ids)}, and "
                 f"classes {self._shown(self._labels_of_set(), self.category_ids)}{flag}"
             )
-        return _Found(results, unknown, masks)
+        return _Found(results, unknown, empty_masks)
 
     def _labels_of_set(self) -> list[str]:
         return list(dict.fromkeys(self.label_of.values()))
@@ -264,29 +251,27 @@ class _Results:
             unknown[f"{what} {quoted_value(value)}" if key else f"a box without {what}"] += 1
         return name
 
-    def _box(
-        self, at: int, record: Mapping[str, Any], image: str, masks: MaskCounts
-    ) -> _StatedBox | None:
+    def _box(self, at: int, record: Mapping[str, Any], image: str) -> _StatedBox | None:
         """Return the box of a record, or that of its mask; None: the mask is empty."""
         stored = self.sizes[image]
         form = self.choices.form or BoxForm.SIDES
         key = _first(record, _BOXES)
         if key is None:
-            key = _first(record, MASKS)
+            key = _first(record, MASK_KEYS)
             assert key is not None, "are_coco_results tells others apart"
             corners = box_of_record(self.file, at, key, self.ids.size(image, stored))
-            masks.add(corners)
             if corners is None:
                 return None
             in_pixels = replace(self.ids, units=Units.PIXELS.value)
-            return _StatedBox(form.numbers(corners), in_pixels.stored(image, corners, stored))
-        numbers = record[key]
-        is_four = isinstance(numbers, list) and len(numbers) == 4 and all(map(_is_number, numbers))
+            numbers = form.numbers(corners)
+            return _StatedBox(numbers, in_pixels.stored(image, corners, stored), True)
+        stated = record[key]
+        is_four = isinstance(stated, list) and len(stated) == 4 and all(map(_is_number, stated))
         if not is_four:
             raise PredictionError(
-                f"{self.file.where(at)}, {key}: should be four numbers, not {quoted_value(numbers)}"
+                f"{self.file.where(at)}, {key}: should be four numbers, not {quoted_value(stated)}"
             )
-        a, b, c, d = map(float, numbers)
+        a, b, c, d = map(float, stated)
         corners = form.corners((a, b, c, d))
         return _StatedBox((a, b, c, d), self.ids.stored(image, corners, stored))
 
@@ -301,6 +286,7 @@ class _Results:
             box.stored,
             self.ids.size(image, self.sizes[image]),
             self._score(at, record),
+            box.is_around_mask,
         )
 
     def _score(self, at: int, record: Mapping[str, Any]) -> float | None:
@@ -451,7 +437,7 @@ def _kept(file: RecordsOfOthers, found: _Found, choices: ConversionChoices) -> S
 
 
 def _notes(found: _Found, kept: Sequence[_Result], choices: ConversionChoices) -> Iterator[str]:
-    yield from found.masks.notes()
+    yield from empty_masks_note(found.empty_masks)
     if choices.min_score is not None:
         below = len(found.results) - len(kept)
         yield f"{len(kept):,} boxes count; {below:,} have a score below {choices.min_score:g}"

@@ -10,11 +10,12 @@ from typing import Any, TypeGuard
 
 from ..benchmarks.findit import FindItVariant
 from ..benchmarks.refl4 import RefL4Variant
-from ..boxes import FILE_PIXELS, BoxToWrite, MatchRule, write
+from ..boxes import BoxToWrite, MatchRule
 from ..core import counted, first_few
-from ..protocol import AnyDataset, DatasetVariant, Reply, ReplyRecord
+from ..marks import MASK_KEYS
+from ..protocol import AnyDataset, DatasetVariant, Reply
 from ..storage import PredictionError
-from .coco_predictions import DIGITS, MASKS, MaskCounts, box_of_record
+from .coco_predictions import box_of_record, empty_masks_note, reply_of_boxes
 from .records_of_others import RecordsOfOthers
 
 # What a record says in place of a mask
@@ -25,7 +26,7 @@ def are_masks(file: RecordsOfOthers, dataset: AnyDataset) -> bool:
     """Tell whether every record has the number of a row and a mask, perhaps null, and no box."""
     keys = _row_keys(dataset)
     return all(
-        _key(record, keys) and _key(record, MASKS) and not _key(record, _OTHER_ANSWERS)
+        _key(record, keys) and _key(record, MASK_KEYS) and not _key(record, _OTHER_ANSWERS)
         for record in file.records
     )
 
@@ -58,24 +59,24 @@ def replies_of_masks(file: RecordsOfOthers, dataset: AnyDataset) -> tuple[list[R
             f"{file.path}: {first_few([*map(str, unused)])} are no rows of {dataset.name}: its "
             f"rows are {rows}"
         )
-    counts = MaskCounts()
-    record = ReplyRecord(space=FILE_PIXELS.as_dict(), finish_reason="stop")
+    empty = 0
     replies = []
     missing = 0
     queries: Mapping[int, Any] = dataset.queries
     for query in queries.values():
         at = masks.get(query.index)
-        key = None if at is None else _key(file.records[at], MASKS)
+        key = None if at is None else _key(file.records[at], MASK_KEYS)
         boxes = []
         if at is None or key is None or file.records[at][key] is None:
             missing += 1
         else:
             box = box_of_record(file, at, key, (query.width, query.height))
-            counts.add(box)
-            if box is not None:
+            if box is None:
+                empty += 1
+            else:
                 boxes.append(BoxToWrite(box, query.label))
-        replies.append(Reply(query.index, write(boxes, variant.reply, DIGITS), record))
-    notes = [*counts.notes()]
+        replies.append(reply_of_boxes(query.index, boxes, variant, masks=len(boxes)))
+    notes = [*empty_masks_note(empty)]
     if missing:
         notes.append(f"{counted(missing, 'row')} without a mask: no box")
     if unused:

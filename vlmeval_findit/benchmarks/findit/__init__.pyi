@@ -98,6 +98,8 @@ from .box_metrics import (
     REJECTION_ACCURACY as REJECTION_ACCURACY,
     FALSE_ALARM_RATE as FALSE_ALARM_RATE,
     rejections as rejections,
+    mask_line as mask_line,
+    mask_sums as mask_sums,
     rejection_line as rejection_line,
     box_sums as box_sums,
     F1 as F1,

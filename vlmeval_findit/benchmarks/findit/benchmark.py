@@ -33,7 +33,13 @@ from ...protocol import (
 from ...storage import read_image_header
 from . import box_prompts
 from .annotation_tables import LoadedFindIt, load_findit
-from .box_metrics import BOX_METRICS, POINT_METRICS, REJECTION_ACCURACY, NegativeOutcome
+from .box_metrics import (
+    BOX_METRICS,
+    MASK_SUMS,
+    POINT_METRICS,
+    REJECTION_ACCURACY,
+    NegativeOutcome,
+)
 from .box_outcomes import count_classes, count_sizes, draw, threshold_curve
 from .dataset_names import parse
 from .f1_errors import F1Errors, PointErrors
@@ -79,7 +85,7 @@ class FindIt(Benchmark):
     headline_counting_failures = BOX_METRICS.headline_counting_failures
     lenient = BOX_METRICS.lenient
     counts = BOX_METRICS.counts
-    extra_sums = (NegativeOutcome.FAILED.sum,)
+    extra_sums = (NegativeOutcome.FAILED.sum, *MASK_SUMS)
     errors: ErrorAnalysis = F1Errors()
     format_axes = ("representation", "output format")
     template_names = box_prompts.TEMPLATE_NAMES

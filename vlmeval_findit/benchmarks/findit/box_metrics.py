@@ -23,7 +23,10 @@ from ...boxes import (
     parse_leniently,
     points_inside,
 )
+from ...core import counted
+from ...marks import MaskReading, read_masks
 from ...protocol import Better, Metric, Ratio, Reply, Sums
+from ...storage import Size
 
 # --- lenient parsing of replies that do not adhere: no score depends on it ------------------------
 
@@ -70,6 +73,107 @@ def lenient_matches(
     for (place, parsed), matched in zip(lenient.items(), matches, strict=True):
         results[place] = LenientResult(parsed, matched)
     return results
+
+
+# --- masks in replies: no score depends on them, either -------------------------------------------
+
+
+class MaskResult(NamedTuple):
+    """The masks of a reply, as boxes matched with the ground truth."""
+
+    masks: MaskReading
+    match: MatchResult
+
+
+def mask_matches(
+    replies: Sequence[str],
+    formats: Sequence[ReplyFormat],
+    read: Sequence[bool],
+    truths: Sequence[Truth],
+    maps: Sequence[ToPixels],
+    sizes: Sequence[Size],
+    asked: Sequence[Sequence[str]],
+    units: Sequence[str],
+) -> dict[int, MaskResult]:
+    """Match the boxes around the masks of replies, by index of the replies.
+
+    ``read`` says of which replies they are read: a reply with a box or a right form has none.
+    ``sizes`` are (width, height) of the images, the rest is as for :func:`lenient_matches`.
+    """
+    found: dict[int, MaskReading] = {}
+    for place, is_read in enumerate(read):
+        if not is_read:
+            continue
+        extent = maps[place].extent(*sizes[place])
+        masks = read_masks(
+            replies[place], formats[place], sizes[place], extent, asked[place], units[place]
+        )
+        if masks is not None:
+            found[place] = masks
+    matches = match(
+        [masks.reading for masks in found.values()],
+        [truths[place] for place in found],
+        [maps[place] for place in found],
+    )
+    results: dict[int, MaskResult] = {}
+    for (place, masks), matched in zip(found.items(), matches, strict=True):
+        results[place] = MaskResult(masks, matched)
+    return results
+
+
+_BOXES_OF_FILES = "mask_boxes_of_files"
+_BOXES_IN_REPLIES = "mask_boxes"
+_EMPTY_MASKS = "mask_empty"
+_HITS = "mask_tp"
+_COUNTED = "mask_pred"
+# Sums of masks: no metric of a score has them
+MASK_SUMS = (_BOXES_OF_FILES, _BOXES_IN_REPLIES, _EMPTY_MASKS, _HITS, _COUNTED)
+
+
+def mask_sums(of_file: int, result: MaskResult | None) -> dict[str, float]:
+    """Return the sums of one reply's masks, where not 0.
+
+    ``of_file``: how many of its boxes were made around masks of another program's file.
+    """
+    sums: dict[str, float] = {_BOXES_OF_FILES: of_file}
+    if result is not None:
+        sums[_BOXES_IN_REPLIES] = len(result.match.boxes)
+        sums[_EMPTY_MASKS] = result.masks.empty
+        sums[_HITS] = result.match.tp
+        sums[_COUNTED] = result.match.counted
+    return {name: value for name, value in sums.items() if value}
+
+
+def mask_line(sums: Sums) -> str | None:
+    """Say how many boxes of a run are around masks; None where there are no masks.
+
+    >>> mask_line({"mask_boxes_of_files": 3})
+    '3 boxes around masks: what the masks look like beside it, and the format, are not judged'
+    >>> mask_line({"mask_boxes": 1, "mask_tp": 1, "mask_pred": 1, "n_gt": 2})
+    '1 box around masks in replies, which no score counts: F1@0.5 would be 66.7, not 0.0'
+    """
+    parts = []
+    of_files = round(sums.get(_BOXES_OF_FILES, 0))
+    if of_files:
+        parts.append(
+            f"{_boxes(of_files)} around masks: what the masks look like beside it, and the format, "
+            "are not judged"
+        )
+    in_replies = round(sums.get(_BOXES_IN_REPLIES, 0))
+    if in_replies:
+        line = f"{_boxes(in_replies)} around masks in replies, which no score counts"
+        if "n_gt" in sums:
+            with_masks = _F1_MASKS.value(sums) or 0.0
+            line += f": {F1.name} would be {with_masks:.1f}, not {F1.value(sums) or 0.0:.1f}"
+        parts.append(line)
+    empty = round(sums.get(_EMPTY_MASKS, 0))
+    if empty:
+        parts.append(f"{counted(empty, 'empty mask')} in replies")
+    return "; ".join(parts) or None
+
+
+def _boxes(count: int) -> str:
+    return "1 box" if count == 1 else f"{count:,} boxes"
 
 
 def box_answer_kind(
@@ -198,6 +302,14 @@ _F1_LENIENT = Metric(
     {"n_pred": 1, "lenient_pred": 1, "n_gt": 1},
     key="f1_lenient",
     in_short_tables=False,
+)
+
+# What F1@0.5 would be if masks in replies were boxes; only said where there are some
+_F1_MASKS = Metric(
+    "F1@0.5 (masks as boxes)",
+    {"tp": 2, _HITS: 2},
+    {"n_pred": 1, _COUNTED: 1, "n_gt": 1},
+    key="f1_masks",
 )
 
 # Every failed call is an answer without boxes.

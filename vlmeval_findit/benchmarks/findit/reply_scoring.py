@@ -22,6 +22,7 @@ from ...boxes import (
     confidences,
     has_number_or_bracket,
     lenient_details,
+    mask_details,
     match,
     match_details,
     reader,
@@ -43,9 +44,12 @@ from .box_metrics import (
     METRICS_BY_RULE,
     NEGATIVE_OUTCOMES,
     LenientResult,
+    MaskResult,
     NegativeOutcome,
     box_answer_kind,
     lenient_matches,
+    mask_matches,
+    mask_sums,
 )
 from .f1_errors import ERRORS, details_of, event_sums
 from .findit_query import FindItQuery, asked_labels
@@ -63,6 +67,7 @@ class ScoredReply:
     match: MatchResult
     cut: bool = False  # Boxes may be missing: a well-formed reply was stopped at its limit
     lenient: LenientResult | None = None  # The lenient reading: no score depends on it
+    masks: MaskResult | None = None  # Its masks as boxes: no score depends on them
     confidences: Confidences | None = None  # None without recorded logprobs
     match_rule: MatchRule = MatchRule.BOX_OVERLAP
 
@@ -133,6 +138,14 @@ def match_replies(
     lenient = lenient_matches(
         texts, formats, readings, truths, maps, match_rule, extents, asked, units
     )
+    has_no_box = [
+        reading.reason not in (None, FormatFailure.FAILED_CALL)
+        and not reading.boxes
+        and (place not in lenient or not lenient[place].lenient.reading.boxes)
+        for place, reading in enumerate(readings)
+    ]
+    sizes = [(query.width, query.height) for query in queries]
+    masks = mask_matches(texts, formats, has_no_box, truths, maps, sizes, asked, units)
     scored: list[ScoredReply] = []
     for place, reply in enumerate(replies):
         reading = readings[place]
@@ -146,6 +159,7 @@ def match_replies(
                 # JSON that parses is complete; text is read as far as it goes.
                 cut=reply.cut and fmt.output == "text",
                 lenient=lenient.get(place),
+                masks=masks.get(place),
                 confidences=_confidences(reply, fmt, reading),
                 match_rule=match_rule,
             )
@@ -199,6 +213,7 @@ def scored_row(reply: ScoredReply, events: Sequence[ErrorEvent] = ()) -> ScoredR
     sums = rule.sums(reply.reading, reply.match, reply.query.truth)
     if reply.lenient is not None:
         sums |= rule.lenient_sums(reply.match, reply.lenient)
+    sums |= mask_sums(reply.reply.recorded.masks, reply.masks)
     if reply.rejection is not None:
         sums[reply.rejection.sum] = 1
     return ScoredRow(
@@ -225,6 +240,8 @@ def _details(reply: ScoredReply, events: Sequence[ErrorEvent]) -> Mapping[str, A
     }
     if reply.lenient is not None:
         result |= lenient_details(matched, reply.lenient.lenient, reply.lenient.match)
+    if reply.masks is not None:
+        result |= mask_details(reply.masks.masks.empty, reply.masks.match)
     if events:
         result[ERRORS] = details_of(events, matched, reading, reply.query.truth)
     return result | confidence_details(reply.confidences)

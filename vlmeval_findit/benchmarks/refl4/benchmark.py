@@ -32,6 +32,7 @@ from ..findit import (
     FindIt,
     ScoredReply,
     draw_as,
+    mask_sums,
     match_replies,
     with_answer,
 )
@@ -165,6 +166,7 @@ def _scored_row(
     sums["adherent"] = int(not row.failed and row.reason is None)
     if passed_more:
         sums[accuracy.HIT_MORE] = 1
+    sums |= mask_sums(reply.reply.recorded.masks, reply.masks)
     return replace(row, sums=sums, slices=accuracy.slices_of(truth), details=details)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import isfinite
 from pathlib import Path
 from typing import Annotated, Any
@@ -222,43 +221,8 @@ def box_around_polygons(polygons: Sequence[Sequence[float]]) -> Corners | None:
     return around_points(points) if points else None
 
 
-@dataclass(frozen=True, slots=True)
-class BoxOfMask:
-    """The tight box of a predicted mask, in pixels."""
-
-    box: Corners | None  # None: it is empty
-    size: Size | None  # Of the mask (width, height); None: polygons have none
-
-
-def box_of_mask(value: Any, folder: Path, where: str) -> BoxOfMask:
-    """Return the tight box of a mask that a model predicted, or raise an AnnotationError.
-
-    ``value`` is run lengths or polygons, as COCO has them, or the name of an image below
-    ``folder``.
-
-    >>> box_of_mask({"size": [2, 3], "counts": [1, 2, 3]}, Path(), "line 1")
-    BoxOfMask(box=(0.0, 0.0, 2.0, 2.0), size=(3, 2))
-    >>> box_of_mask([[10, 20, 40, 20, 40, 60.5]], Path(), "line 1").box
-    (10.0, 20.0, 40.0, 60.5)
-    """
-    if isinstance(value, list):
-        return BoxOfMask(box_around_polygons(_polygons_of(value, where)) if value else None, None)
-    if isinstance(value, str):
-        mask = packed_mask(_pixels_of(folder, value, where))
-    else:
-        mask = mask_of(value, folder, where)
-    return BoxOfMask(mask.extent, (mask.width, mask.height))
-
-
 def mask_pixels(folder: Path, name: str, where: str) -> MaskArray:
     """Read a mask (first channel not 0) from an image, or raise an AnnotationError."""
-    mask = _pixels_of(folder, name, where)
-    if not mask.any():
-        raise AnnotationError(f"{where}: the mask {name} is empty")
-    return mask
-
-
-def _pixels_of(folder: Path, name: str, where: str) -> MaskArray:
     why = unsafe_name(name)
     if why:
         raise AnnotationError(f"{where}: {name!r} {why}")
@@ -267,4 +231,6 @@ def _pixels_of(folder: Path, name: str, where: str) -> MaskArray:
         mask: MaskArray = (np.asarray(decode_values(folder / name))[:, :, 0] != 0).astype(np.uint8)
     except OSError as error:
         raise AnnotationError(f"{where}: {error}") from None
+    if not mask.any():
+        raise AnnotationError(f"{where}: the mask {name} is empty")
     return mask
