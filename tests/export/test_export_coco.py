@@ -140,7 +140,7 @@ def test_runs_whose_answers_are_no_boxes_are_left_out(capsys, tmp_path) -> None:
     left_out = "left out, their answers are no boxes: 2 runs (Model_FindIt_MyData_point_json, "
     assert left_out in output
     names = sorted(path.name.split("_coco_")[-1] for path in Path("coco").iterdir())
-    assert names == ["checksums.json", "results.json", "truth.json"]
+    assert names == ["checksums.json", "croissant.json", "results.json", "truth.json"]
 
 
 def test_boxes_are_those_of_the_scoring(tmp_path, capsys) -> None:

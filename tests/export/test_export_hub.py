@@ -299,6 +299,7 @@ def test_every_part_of_a_reply_is_cleaned(name: str) -> None:
         "model": {"identifier": OF_JANE},
         "call": {"error": f"no {OF_JANE}", "tries": [{"at": OF_JANE}]},
         "token_logprobs": TokenLogprobs((1,), (-0.5,)),
+        "masks": 2,
         "text": OF_JANE,
         "shown": {OF_JANE: "a" * 16},
     }

@@ -16,9 +16,19 @@ from typing import Any
 from ..analysis import CocoBoxes, NoConfidenceError, definitions_in, load_scored_dataset
 from ..boxes import CONFIDENCE_DEFINITIONS, DEFAULT_CONFIDENCE
 from ..coords import NotBoxesError
-from ..core import atomic_write, counted
+from ..core import atomic_write, counted, printable
+from ..data import SOURCES
 from ..scoring import Run
 from ..storage import image_folder
+from .croissant import (
+    BOX,
+    NUMBER,
+    TEXT,
+    WHOLE,
+    DescribedField,
+    DescribedRecords,
+    write_croissant,
+)
 from .export_folder import rewrite_folder, unique_names
 from .image_copies import IMAGES, ImageCopies, is_turned
 from .targets import NotExportableError, left_out_lines
@@ -49,6 +59,8 @@ def to_coco(runs: Sequence[Run], out: Path, confidence: str | None = None) -> It
     copies = ImageCopies(out)
     notes: dict[str, None] = {}
     without_boxes: list[Run] = []
+    shown: list[Run] = []
+    described: list[DescribedRecords] = []
     with rewrite_folder(out, "coco") as folder:
         for run, name in zip(runs, unique_names(runs), strict=True):
             try:
@@ -72,9 +84,12 @@ def to_coco(runs: Sequence[Run], out: Path, confidence: str | None = None) -> It
             )
             _write(folder / f"{name}_coco_results.json", boxes.results)
             _write(folder / f"{name}_coco_truth.json", _truth(run, boxes, failed, note))
+            shown.append(run)
+            described += _described(name, boxes)
         if len(without_boxes) == len(runs):
             raise NotExportableError("no run has boxes for COCO: name a run with boxes")
         copies.write(folder)
+        write_croissant(folder, _title(shown), _HOLDS, described, _licences(shown))
     written = f"{counts.pop('boxes', 0):,} boxes in {counts.pop('images', 0):,} images"
     yield f"{out}/: {counted(len(runs) - len(without_boxes), 'run')}, {written}"
     yield "of each run: …_coco_results.json and …_coco_truth.json"
@@ -136,6 +151,56 @@ def _truth(run: Run, boxes: CocoBoxes, failed: int, note: str) -> dict[str, Any]
         "annotations": boxes.truth,
         "categories": boxes.categories,
     }
+
+
+# --- Croissant ------------------------------------------------------------------------------------
+
+_HOLDS = (
+    "Ground truth and answers of models as COCO annotations and COCO results. Images are not in "
+    "here, but for copies without EXIF."
+)
+_IMAGES = (
+    DescribedField("id", WHOLE),
+    DescribedField("file_name", TEXT),
+    DescribedField("width", WHOLE, "in pixels"),
+    DescribedField("height", WHOLE, "in pixels"),
+)
+_OF_BOXES = (
+    DescribedField("image_id", WHOLE),
+    DescribedField("category_id", WHOLE),
+    DescribedField("bbox", BOX, "[x, y, width, height] in pixels, from the upper left corner"),
+)
+_CATEGORIES = (DescribedField("id", WHOLE), DescribedField("name", TEXT))
+
+
+def _described(name: str, boxes: CocoBoxes) -> Iterator[DescribedRecords]:
+    """Yield the records of a run's files; a list without any has no fields to read."""
+    truth = f"{name}_coco_truth.json"
+    results = f"{name}_coco_results.json"
+    scored = (*_OF_BOXES, DescribedField("score", NUMBER))
+    lists = (
+        ("images", boxes.images.values(), "images", truth, _IMAGES, "$.images[*]"),
+        ("categories", boxes.categories, "categories", truth, _CATEGORIES, "$.categories[*]"),
+        ("truth", boxes.truth, "true boxes", truth, _OF_BOXES, "$.annotations[*]"),
+        ("results", boxes.results, "boxes of the model", results, scored, "$[*]"),
+    )
+    for short, rows, what, file, fields, path in lists:
+        if rows:
+            in_all = [field for field in fields if all(field.name in row for row in rows)]
+            yield DescribedRecords(f"{name}/{short}", what, file, in_all, path)
+
+
+def _title(runs: Sequence[Run]) -> str:
+    models = dict.fromkeys(run.model for run in runs)
+    return printable(f"COCO results of {', '.join(models)}")
+
+
+def _licences(runs: Sequence[Run]) -> Iterator[str]:
+    """Yield what the registry of data says of the sets; of your own data it knows nothing."""
+    for run in runs:
+        source = SOURCES.get(run.variant.images)
+        if source is not None:
+            yield source.licence
 
 
 def _write(path: Path, values: Any) -> None:

@@ -3,6 +3,7 @@
 ::
 
     README.md              the card
+    croissant.json         the same for dataset searches: files, and the types of columns
     checksums.json         SHA-256 of every file
     data/queries.parquet   a row for each query
     data/runs.parquet      a row for each run
@@ -55,6 +56,17 @@ from ..reproduction import reproduction_line, reproductions_of
 from ..scoring import Run
 from ..statistics import INTERVALS_LEGEND
 from ..storage import CHECKSUMS
+from .croissant import (
+    BOXES,
+    NUMBER,
+    TEXT,
+    VOCABULARY,
+    WHOLE,
+    YES_NO,
+    DescribedField,
+    DescribedRecords,
+    write_croissant,
+)
 from .export_folder import check_whole, copy_run, private_of, rewrite_folder, unique_names
 from .private import Private, changed, places_of
 
@@ -81,12 +93,16 @@ def to_hub(runs: Sequence[Run], out: Path, licence: str | None = None) -> Iterat
         _write(rows, folder / TABLES["runs"])
         with atomic_write(folder / "README.md") as f:
             f.write(private.in_record(make_card(runs, licence, hidden)))
+        described = [_described(folder, name) for name in TABLES]
+        title = private.in_record(_title(runs))
+        write_croissant(folder, title, _HOLDS, described, [licence] if licence else [])
     rows_written = f"{counted(len(runs), 'run')}, {counted(len(queries), 'row')}"
     yield f"{out}/: {rows_written}; the card is README.md"
     if hidden:
         yield "paths or secrets of this machine were removed from (the card names all):"
         yield f"  {first_few(hidden)}"
-    places = places_of(out, read_json(out / CHECKSUMS)["sha256"])
+    found = places_of(out, read_json(out / CHECKSUMS)["sha256"])
+    places = {place: files for place, files in found.items() if place not in VOCABULARY}
     yield f"addresses and paths in it: {len(places) or 'none'}"
     for place, files in list(places.items())[:_LISTED]:
         yield f"  {printable(place)} in {first_few(files)}"
@@ -97,6 +113,17 @@ def to_hub(runs: Sequence[Run], out: Path, licence: str | None = None) -> Iterat
 
 
 _LISTED = 20  # Most addresses and paths of a dataset that are listed
+
+
+_HOLDS = (
+    "Scored runs of models that answer with boxes or points: their unchanged replies, what was "
+    "read of them, and their values. Images and annotations are not in here."
+)
+
+
+def _title(runs: Sequence[Run]) -> str:
+    models = dict.fromkeys(run.model for run in runs)
+    return printable(f"FindIt runs: {', '.join(models)}")
 
 
 # --- Parquet --------------------------------------------------------------------------------------
@@ -165,6 +192,45 @@ def _column(name: str, values: Sequence[Any]) -> pa.Array:
     return pa.array(as_json, pa.string())
 
 
+_CROISSANT_TYPES = {
+    pa.string(): TEXT,
+    pa.int64(): WHOLE,
+    pa.float64(): NUMBER,
+    pa.bool_(): YES_NO,
+}
+_MEANINGS = {
+    "reply": "the unchanged reply of the model",
+    "boxes": "predicted boxes, [x1, y1, x2, y2] in pixels of the original image",
+}
+_WHAT = {"queries": "a row for each query", "runs": "a row for each run"}
+
+
+def _described(folder: Path, table: str) -> DescribedRecords:
+    """Describe the columns of a table that was written."""
+    file = TABLES[table]
+    schema = pq.read_schema(folder / file)
+    fields = [_field(column.name, column.type) for column in schema if _is_known(column.type)]
+    return DescribedRecords(table, _WHAT[table], file, fields)
+
+
+def _is_known(kind: pa.DataType) -> bool:
+    """Return whether a column has values; one of nulls alone has no type."""
+    while pa.types.is_list(kind):
+        kind = kind.value_type
+    return kind in _CROISSANT_TYPES
+
+
+def _field(name: str, kind: pa.DataType) -> DescribedField:
+    lengths = []
+    while pa.types.is_list(kind):
+        lengths.append("-1")
+        kind = kind.value_type
+    what = _MEANINGS.get(name, "")
+    if name == "boxes" and len(lengths) == 2:
+        return DescribedField(name, BOXES, what, "-1,4")
+    return DescribedField(name, _CROISSANT_TYPES[kind], what, ",".join(lengths))
+
+
 # The tables of a dataset by the names of their configurations; the first is the default
 TABLES = {"queries": "data/queries.parquet", "runs": "data/runs.parquet"}
 
@@ -189,7 +255,7 @@ def make_card(runs: Sequence[Run], licence: str | None, hidden: Sequence[str]) -
     made = boards(runs)
     puts = "puts" if len(models) == 1 else "put"
     parts = [
-        f"---\n{_front(models, licence)}---",
+        f"---\n{_front(_title(runs), licence)}---",
         f"# Where {_listed(models)} {puts} boxes",
         f"{counted(len(runs), 'scored run')} of {counted(len(models), 'model')}, written by "
         f"`findit export` of vlmeval_findit {__version__}. `queries` has a row for each query with "
@@ -220,13 +286,13 @@ def make_card(runs: Sequence[Run], licence: str | None, hidden: Sequence[str]) -
     return "\n\n".join(parts) + "\n"
 
 
-def _front(models: Sequence[str], licence: str | None) -> str:
+def _front(title: str, licence: str | None) -> str:
     configs = [
         {"config_name": name, "data_files": [{"split": "test", "path": path}]}
         | ({"default": True} if name == "queries" else {})
         for name, path in TABLES.items()
     ]
-    values: dict[str, Any] = {"pretty_name": printable(f"FindIt runs: {', '.join(models)}")}
+    values: dict[str, Any] = {"pretty_name": title}
     values |= {"license": licence} if licence else {}
     values |= {"tags": list(_TAGS), "configs": configs}
     text: str = yaml.safe_dump(values, sort_keys=False, allow_unicode=True, width=1000)

@@ -38,6 +38,9 @@ TARGETS: Mapping[str, Target] = {
         "coco_results", "boxes as COCO results, with their ground truth", ("confidence",)
     ),
     "hub": Target("hub", "a dataset for the Hugging Face hub", ("licence",)),
+    "captions": Target(
+        "caption_files", "captions and accuracies of self-retrieval, in its authors' form"
+    ),
     "fiftyone": Target("fiftyone", "answers and ground truth as a FiftyOne dataset"),
     "mlflow": Target("mlflow", "metrics and answers in MLflow", _TRACKED, "MLFLOW_TRACKING_URI"),
     "wandb": Target("wandb", "offline runs for Weights & Biases", _TRACKED),
@@ -65,8 +68,8 @@ def exporter(target: str) -> Exporter:
     return export
 
 
-def left_out_lines(runs: Sequence[Run]) -> Iterator[str]:
-    """Yield a line about the runs that are left out because their answers are no boxes."""
+def left_out_lines(runs: Sequence[Run], are: str = "no boxes") -> Iterator[str]:
+    """Yield a line about the runs that are left out because of what their answers are."""
     if runs:
         names = first_few([run.path.stem for run in runs])
-        yield f"left out, their answers are no boxes: {counted(len(runs), 'run')} ({names})"
+        yield f"left out, their answers are {are}: {counted(len(runs), 'run')} ({names})"
