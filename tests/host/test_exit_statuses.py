@@ -171,7 +171,7 @@ def test_the_runner_ends_with_a_status(host: str, mytiny: str, lmu: Path, tmp_pa
 
 @pytest.mark.slow
 def test_run_ends_with_1_where_a_dataset_of_vlmevalkits_failed(lmu: Path, tmp_path: Path) -> None:
-    env = environment(lmu, HF_HUB_OFFLINE="1", HTTPS_PROXY="http://127.0.0.1:9")
+    env = environment(lmu, HTTPS_PROXY="http://127.0.0.1:9")
     for data in ([DATA, "COCO_VAL"], ["RefCOCO"]):
         done = run(RUN_FINDIT, ["--data", *data, "--model", "FindIt-Nano"], tmp_path, env)
         assert done.returncode == 1, (data, done.stdout[-3000:])

@@ -112,7 +112,7 @@ def test_the_hosts_class_is_given_a_system_text(host: SimpleNamespace) -> None:
 
 def test_show_prints_what_a_model_sees(checkpoint: str, tmp_path: Path) -> None:
     require_host()
-    env = environment(tmp_path / "lmu", HF_HUB_OFFLINE="1")
+    env = environment(tmp_path / "lmu")
     words = ["data", "show", DATA, "--index", "3", "--model"]
     done = run(RUN_FINDIT, [*words, f"Qwen3-VL={checkpoint}"], tmp_path, env)
     assert done.returncode == 0, done.stdout

@@ -44,7 +44,7 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> Rows:
         patch.setenv("OUT", str(out))
         patch.setenv("OMP_NUM_THREADS", "1")
         with closing(WarmProcess(gpu.environment(out, small=True))) as warm:
-            programs = warm.programs(tmp_path_factory.mktemp("bin"), str(gpu.SCRIPT))
+            programs = warm.programs(tmp_path_factory.mktemp("bin"))
             patch.setattr(sys, "executable", str(programs / "python"))
             status = gpu.main(["--small", "--minutes=60"])
     told = printed.getvalue()

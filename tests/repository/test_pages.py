@@ -36,7 +36,7 @@ STARTED = "docs/how-to/run.md"
 """The page whose programs are started, as a user starts them; those of other pages are forked."""
 FEWER = {
     "docs/how-to/train.md": {
-        "300": "20",
+        "300": "10",
         "150": "10",
         "50": "10",
         "max_steps=60": "max_steps=4",
@@ -114,7 +114,7 @@ class Desk:
 
 @pytest.fixture(scope="module")
 def desk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desk]:
-    """Return a desk; ``findit`` and ``python run_findit.py`` are forked from a warm process."""
+    """Return a desk; ``findit`` and ``python SCRIPT.py`` are forked from a warm process."""
     require_host()
     folder = tmp_path_factory.mktemp("desk")
     custom = ("FINDIT_", "LMUData", "PRED_FORMAT")
@@ -125,7 +125,7 @@ def desk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desk]:
     # Every Python imports the package's start-up hook: the warm process finds the clone's.
     desk.lay_out()
     with closing(WarmProcess(env)) as warm:
-        warm.programs(desk.programs, "run_findit.py")
+        warm.programs(desk.programs)
         yield desk
 
 

@@ -14,10 +14,13 @@ from pathlib import Path
 
 import pytest
 from paths import ROOT
-from warm_process import AT_THE_IMPORT, OF_A_RUN, WarmRun, can_run, warm_process
+from warm_process import OF_A_RUN, WarmRun, can_run, warm_process
 
 RUN_FINDIT = [str(ROOT / "run_findit.py")]
 STOCK = ["-m", "vlmeval"]
+
+# Read when packages are imported, so equal in all runs: one process is warm for all.
+OF_EVERY_RUN = {"HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1", "PYTHONUNBUFFERED": "1"}
 
 _OF_THE_SESSION = {each: os.environ[each] for each in ("PATH", "PYTHONPATH") if each in os.environ}
 
@@ -35,22 +38,20 @@ def environment(lmu: Path, **more: str) -> dict[str, str]:
     """Return the environment of a run: a separate LMUData, none of the user's FindIt settings."""
     outside = {k: v for k, v in os.environ.items() if not k.startswith(("FINDIT_", "PRED_FORMAT"))}
     lmu.mkdir(parents=True, exist_ok=True)
-    return {**outside, "LMUData": str(lmu), "OMP_NUM_THREADS": "1", "PYTHONUNBUFFERED": "1", **more}
+    return {**outside, "LMUData": str(lmu), **OF_EVERY_RUN, **more}
 
 
-def environment_of_warm(env: Mapping[str, str]) -> dict[str, str]:
-    """Return the environment of the process that a run with an environment is forked from."""
+def environment_of_warm() -> dict[str, str]:
+    """Return the environment of the process that runs are forked from."""
     inherited = {k: v for k, v in os.environ.items() if not k.startswith(OF_A_RUN)}
-    at_the_import = {name: env[name] for name in AT_THE_IMPORT if name in env}
-    always = {"OMP_NUM_THREADS": "1", "PYTHONUNBUFFERED": "1"}
-    return {**inherited, **_OF_THE_SESSION, **at_the_import, **always}
+    return {**inherited, **_OF_THE_SESSION, **OF_EVERY_RUN}
 
 
 def run(
     program: Sequence[str], arguments: Sequence[str], cwd: Path, env: Mapping[str, str]
 ) -> subprocess.CompletedProcess[str]:
     """Run Python on a program with arguments; output and errors together in ``stdout``."""
-    if can_run(program, env, environment_of_warm(env)):
+    if can_run(program, env, environment_of_warm()):
         command = [*program, *arguments]
         with tempfile.NamedTemporaryFile("r", errors="replace") as output:
             status = _start_warm(command, cwd, env, Path(output.name)).wait()
@@ -76,7 +77,7 @@ def run_anew(
 
 
 def _start_warm(command: Sequence[str], cwd: Path, env: Mapping[str, str], output: Path) -> WarmRun:
-    warm = environment_of_warm(env)
+    warm = environment_of_warm()
     return warm_process(tuple(sorted(warm.items()))).start(command, cwd, env, output)
 
 
@@ -114,7 +115,7 @@ def kill_when(
     command: Sequence[str], cwd: Path, env: Mapping[str, str], is_so: Callable[[], bool]
 ) -> None:
     """Start Python on a command, and kill -9 it when something is so."""
-    assert can_run(command, env, environment_of_warm(env))
+    assert can_run(command, env, environment_of_warm())
     process = _start_warm(command, cwd, env, cwd / "killed.log")
     deadline = time.monotonic() + 240
     while not is_so():

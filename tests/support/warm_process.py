@@ -49,9 +49,6 @@ OF_A_RUN = (
 """Beginnings of the variables that may differ from one run to the next: nothing that is imported
 before the fork reads them, and folders of PYTHONPATH are replaced in the fork."""
 
-AT_THE_IMPORT = ("HF_HUB_OFFLINE",)
-"""Variables that are read at imports: each value has a process of its own."""
-
 
 IMPORTED = (
     "torch",
@@ -131,10 +128,10 @@ class WarmProcess:
             files = [nothing.fileno(), written.fileno(), written.fileno()]
             return _start(self.address, arguments, str(cwd), env, files)
 
-    def programs(self, folder: Path, script: str) -> Path:
+    def programs(self, folder: Path) -> Path:
         """Write ``findit`` and ``python`` for a shell, and return their folder.
 
-        ``python`` runs ``script`` in a fork, and all else as Python does.
+        ``python`` runs scripts in a fork, and all else as Python does.
         """
         # Without site-packages the asking takes 30 ms.
         ask = shlex.join([sys.executable, "-SI", __file__, ASK, self.address])
@@ -142,7 +139,7 @@ class WarmProcess:
         python = shlex.quote(sys.executable)
         lines = {
             "findit": f'exec {ask} {findit} "$@"',
-            "python": f'[ "$1" = {shlex.quote(script)} ] && exec {ask} "$@"\nexec {python} "$@"',
+            "python": f'case "$1" in *.py) exec {ask} "$@" ;; esac\nexec {python} "$@"',
         }
         for name, text in lines.items():
             (folder / name).write_text(f"#!/bin/sh\n{text}\n", encoding="utf-8")
