@@ -137,6 +137,7 @@ READERS: Mapping[str, Mapping[str, Callable[[Path, Path], None]]] = {
         f"export {target}": _called("export", "outputs", "--to", target) for target in TARGETS
     },
     "cli.watch_checkpoints": {"watch-checkpoints": _watch},
+    "cli.average_precision": {"ap": _called("ap", "outputs")},
     "cli.audit": {"audit": _called("audit", "outputs")},
     "cli.search": {"search --dry-run": _search},
     "analysis.sample_scores": {"samples": _samples},

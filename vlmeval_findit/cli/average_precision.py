@@ -11,8 +11,14 @@ import click
 
 from ..analysis import ConfidenceError, load_scored_dataset, measure_unranked
 from ..coords import NotBoxesError
-from ..core import EXIT_SOME_FAILED
-from ..leaderboard import UnrankedRun, explain_unranked, to_json, unranked_table
+from ..core import EXIT_SOME_FAILED, as_called
+from ..leaderboard import (
+    UnrankedRun,
+    explain_unranked,
+    of_one_scorer,
+    to_json,
+    unranked_table,
+)
 from ..scoring import Run, load_runs
 from .command_base import Command, json_option, results_argument, say
 from .printing import print_lines, print_table, write_json
@@ -34,7 +40,9 @@ def command(runs: tuple[Path, ...], json_file: Path | None) -> int:
     That value depends on the order of equal boxes, so its lowest, expected and highest one over all
     orders stand beside it. Needs no model. Failed calls are answers without a box.
     """
-    scored = load_runs(runs)
+    scored, others = of_one_scorer(load_runs(runs))
+    for other in others:
+        say(f"{other.run.path}: left out: {as_called(other.reason)}", file=sys.stderr)
     measured = []
     for run in scored:
         found = _measured(run, len(scored) == 1)
