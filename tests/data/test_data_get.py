@@ -18,9 +18,15 @@ from waits import until
 from web import Answer, Web
 
 from vlmeval_findit.benchmarks.findit import Dataset, release_subsets
-from vlmeval_findit.cli import main
+from vlmeval_findit.cli import data_get, main
 from vlmeval_findit.core import Lock
-from vlmeval_findit.data import DOWNLOAD_PARTS, FETCHED_BY_HAND, SOURCES, fetch_images
+from vlmeval_findit.data import (
+    DOWNLOAD_PARTS,
+    FETCHED_BY_HAND,
+    SOURCES,
+    fetch_images,
+    parquet_folder,
+)
 
 
 @pytest.fixture
@@ -138,6 +144,30 @@ def test_two_runs_in_one_folder(mini, tmp_path, capsys) -> None:
     assert f"{parts / 'lock'} is held by process {os.getpid()} on " in error
     assert "another data get is downloading there" in error
     assert main(["data", "get", "Mini"]) == 0
+
+
+@pytest.mark.parametrize(
+    ("other", "there", "fetched"),
+    [(["data", "get", "Mini", "--no-images"], 1, 0), (["--version"], 0, 1)],
+    ids=["fetched", "gave up"],
+)
+def test_who_waited_says_what_was_there_at_its_turn(
+    other: list[str], there: int, fetched: int, mini, web: Web, monkeypatch, capsys
+) -> None:
+    """Another command holds the lock; it ends when ours says that it waits."""
+    first = Lock(parquet_folder() / ".lock", "")
+
+    def end_of_the_other(note: str) -> None:
+        assert "waiting for it" in note
+        first.release()
+        assert main(other) == 0
+        capsys.readouterr()
+
+    monkeypatch.setattr(data_get, "print_note", end_of_the_other)
+    assert main(["data", "get", "Mini", "--no-images"]) == 0
+    output = capsys.readouterr().out
+    assert re.search(rf"annotations +1 +{there} +{fetched} +0", output)
+    assert web.requests == 1
 
 
 def test_check_imports_no_network_library() -> None:

@@ -170,10 +170,6 @@ def in_line(number: int, change: Callable[[bytes], bytes]) -> Callable[[str, byt
     return spoils
 
 
-def without_id(line: bytes) -> bytes:
-    return json.dumps({**json.loads(line), "custom_id": None}).encode()
-
-
 def without_choices(line: bytes) -> bytes:
     """Return a line of either service whose answer has an unknown shape."""
     values = json.loads(line)
@@ -191,7 +187,6 @@ SPOILT: dict[str, tuple[Callable[[str, bytes], bytes], int, str]] = {  # with fa
     "not JSON": (in_line(3, lambda line: b"<html>"), 1, "line 4 of "),
     "no text": (in_line(3, lambda line: b"\xff\xfe\x00" + line), 1, "line 4 of "),
     "cut off": (in_line(CALLS - 1, lambda line: line[:-60]), 1, f"line {CALLS} of "),
-    "no id": (in_line(0, without_id), 1, "line 1 of "),
     "a list": (in_line(2, lambda line: b"[" + line + b"]"), 1, "line 3 of "),
     "another shape": (in_line(2, without_choices), 1, "line 3 of "),
     "twice": (in_line(5, lambda line: line + b"\n" + line), 0, ""),
@@ -214,6 +209,57 @@ def test_readable_lines_of_results_are_stored_whatever_stands_beside_them(
         server.settings = BatchSettings()
         assert main(command(tmp_path, "--base-url", server.url)) == 0
         assert server.single == count, "only what was lost is asked again"
+
+
+def with_id(id: object) -> Callable[[bytes], bytes]:
+    """Return how to give a line another id; …: it has none."""
+
+    def change(line: bytes) -> bytes:
+        values = json.loads(line)
+        del values["custom_id"]
+        return json.dumps(values if id is ... else {**values, "custom_id": id}).encode()
+
+    return change
+
+
+def first_twice(kind: str, content: bytes) -> bytes:
+    """Return the first result in the place of the second, too."""
+    lines = content.split(b"\n")
+    return b"\n".join([lines[0], lines[0], *lines[2:]]) if kind == "out" else content
+
+
+NOT_MATCHED: dict[str, tuple[Callable[[str, bytes], bytes], str]] = {  # and where
+    "no id": (in_line(0, with_id(...)), "line 1 of "),
+    "no id in the last line": (in_line(CALLS - 1, with_id(...)), f"line {CALLS} of "),
+    "null": (in_line(1, with_id(None)), "line 2 of "),
+    "a number": (in_line(2, with_id(7)), "line 3 of "),
+    "a list": (in_line(2, with_id(["x"])), "line 3 of "),
+    "empty": (in_line(3, with_id("")), "line 4 of "),
+    "of no request": (in_line(4, with_id("f" * 64)), "line 5 of "),
+    "the first one's": (first_twice, ""),
+}
+
+
+@every_pair("name, kind", NOT_MATCHED, NAMES)
+def test_calls_of_unmatched_results_stay_on_their_way(
+    name: str, kind: str, tmp_path: Path, capsys: Capsys, caplog: Caplog
+) -> None:
+    """They may come with their ids later, and are paid: nothing is asked again unasked."""
+    spoils, where = NOT_MATCHED[name]
+    with BatchServer(spoils=spoils) as server:
+        given = batched(tmp_path, server, kind)
+        assert main(given) == 1
+        words = capsys.readouterr().err
+        assert "1 of its results, which were paid for, do not come" in words
+        if where:
+            assert f"a result names no request of it ({where}" in words
+            assert f"a result names no request of it ({where}" in caplog.text
+        assert len(answered_keys(tmp_path / "calls.jsonl")) == CALLS - 1
+        assert sum(server.asked.values()) == CALLS
+        server.settings.spoils_once = 0
+        assert main(given) == 0
+        assert_paid_once(server)
+    assert_answered_once(tmp_path / "calls.jsonl", CALLS)
 
 
 @pytest.mark.parametrize("first", ["out", "err"])

@@ -214,7 +214,10 @@ def _make_tables(
     paths = _ready(tables if folder is None else ())
     present = len(paths)
     missing = [table for table in tables if table not in paths]
-    reasons = _fetch_files(missing) if folder is None else {}
+    reasons: Mapping[str, str] = {}
+    if folder is None:
+        there, reasons = _fetch_files(missing)
+        present += sum(all(file.name in there for file in table.files) for table in missing)
     failed = {
         table.name: reasons[file.name]
         for table in missing
@@ -246,14 +249,19 @@ def _print_written(tables: Iterable[WrittenTable]) -> None:
     print_folded(f"{made} in {tables[0].path.parent}, where runs find them")
 
 
-def _fetch_files(tables: Sequence[FetchableTable]) -> dict[str, str]:
-    """Fetch the Parquet files of tables; returns the reason of each that failed, by its name."""
+def _fetch_files(tables: Sequence[FetchableTable]) -> tuple[set[str], Mapping[str, str]]:
+    """Fetch the Parquet files of tables.
+
+    Returns the names of those that were there when its turn came, and the reason of each that
+    failed, by its name.
+    """
     files: dict[str, AnnotationFile] = {file.name: file for t in tables for file in t.files}
     if all(map(is_fetched, files.values())):
-        return {}
+        return set(files), {}
     with _only_fetcher(parquet_folder() / ".lock"):
         # Another may have fetched them meanwhile.
-        return _fetch([file for file in files.values() if not is_fetched(file)])
+        missing = {name: file for name, file in files.items() if not is_fetched(file)}
+        return files.keys() - missing.keys(), _fetch(list(missing.values()))
 
 
 @contextmanager

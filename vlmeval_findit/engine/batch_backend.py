@@ -413,7 +413,7 @@ class _BatchRun:
             places = status.results or ()
             asked = (places, longest, len(batch.keys))
             results = await self._ask_again(problem, self.service.results, *asked)
-            missing = self._missing(results, status)
+            missing = self._missing(batch, results, status)
             if not missing or not left:
                 break
             self.tell(f"{batch}: {missing:,} of its results have not come; asking again")
@@ -421,11 +421,16 @@ class _BatchRun:
             status = await self._status(batch)
         return results, status
 
-    def _missing(self, results: BatchResults, status: BatchStatus) -> int:
-        """Return how many results that were paid for cannot be read, or did not come."""
+    def _missing(self, batch: BatchRequest, results: BatchResults, status: BatchStatus) -> int:
+        """Return how many results that were paid for cannot be read or matched, or did not come."""
         if not status.paid_path:
             return status.paid
-        return max(status.paid - len(results.keys_of(status.paid_path)), 0)
+        without = batch.keys - results.keys
+        unnamed = results.unnamed_of(status.paid_path)
+        # A service may count nothing: what it sent without a name is of some request all the same.
+        at_least = min(len(unnamed), len(without))
+        came = results.keys_of(status.paid_path) & batch.keys
+        return max(status.paid - len(came), at_least)
 
     def _most_tokens(self, batch: BatchRequest) -> int:
         calls = (item for item in self.pending() if item.calls[0].key in batch.keys)
@@ -443,7 +448,11 @@ class _BatchRun:
         results, status = await self._downloaded(batch, status)
         for each in results.unread:
             self.tell(f"{batch}: {each}")
-        came = self._missing(results, status) <= results.unread_of[status.paid_path]
+        others = results.places_of_others(batch.keys)
+        if others:
+            self.tell(f"{batch}: {_not_matched(others)}")
+        # A line that cannot be read will never be; one without a name may come with it later.
+        came = self._missing(batch, results, status) <= results.unread_of[status.paid_path]
         done = []
         for item in self.pending():
             key = item.calls[0].key
@@ -464,8 +473,8 @@ class _BatchRun:
             done.append(key)
         self.ledger.note(batch.name, collected=done)
         if not came:
-            left = self._missing(results, status)
-            lost = results.lost.get(status.paid_path)
+            left = self._missing(batch, results, status)
+            lost = results.lost.get(status.paid_path) or (_not_matched(others) if others else "")
             raise CallError(
                 f"{batch}: {left:,} of its results, which were paid for, do not come"
                 f"{f' ({lost})' if lost else ''}. It is noted in the journal, so run again later; "
@@ -496,6 +505,14 @@ class _BatchRun:
                 if self.cancel.requested:
                     raise CancelledError from None
                 raise
+
+
+def _not_matched(places: Sequence[str]) -> str:
+    """Say which results cannot be matched with a request."""
+    results = "a result names" if len(places) == 1 else f"{len(places):,} results name"
+    shown = ", ".join(places[:3])
+    more = ", …" if len(places) > 3 else ""
+    return f"{results} no request of it ({shown}{more}), so nothing is taken from there"
 
 
 def _if_gone(error: CallError) -> str:

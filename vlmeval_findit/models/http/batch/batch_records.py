@@ -78,6 +78,7 @@ class BatchResults:
         self._places: dict[str, _Place] = {}
         self.unread: list[str] = []  # lines and files that cannot be read, and why
         self.unread_of: Counter[str] = Counter()  # by path
+        self.unnamed: list[str] = []  # places of results that name no request
         self.lost: dict[str, CallError] = {}  # by path
 
     @property
@@ -87,8 +88,19 @@ class BatchResults:
 
     def keys_of(self, path: str) -> set[str]:
         """Return the ids of requests that have a result in a file."""
-        end = f" of {path}"
-        return {key for key, place in self._places.items() if place.name.endswith(end)}
+        return {key for key, place in self._places.items() if _is_of(place.name, path)}
+
+    def unnamed_of(self, path: str) -> list[str]:
+        """Return the places of a file whose results name no request."""
+        return [name for name in self.unnamed if _is_of(name, path)]
+
+    def places_of_others(self, keys: Set[str]) -> list[str]:
+        """Return the places of results that are of none of these requests, or do not say of which.
+
+        They answer nothing: which request they were for is never guessed.
+        """
+        others = [place.name for key, place in self._places.items() if key not in keys]
+        return self.unnamed + others
 
     def line(self, key: str) -> BatchLine | None:
         """Read the result of a request; None if there is none."""
@@ -137,7 +149,7 @@ class BatchResults:
             return
         key = result.get("custom_id")
         if not isinstance(key, str):
-            self._skip(f"{place.name} names no request", path)
+            self.unnamed.append(place.name)
             return
         known = self.line(key)
         place.file.seek(place.start + place.size)
@@ -152,3 +164,7 @@ class BatchResults:
         """Note a file that cannot be had."""
         self.lost[path] = error
         self.unread.append(f"{path}: {error}")
+
+
+def _is_of(place: str, path: str) -> bool:
+    return place.endswith(f" of {path}")
