@@ -32,8 +32,10 @@ from .evidence import (
     clause_before,
     is_corrected,
     is_denied,
+    is_of_margins,
     is_said_to_be_absent,
     is_whole_answer,
+    is_withdrawn,
     what_says,
 )
 from .labels import (
@@ -47,7 +49,7 @@ from .labels import (
 )
 from .location_tokens import boxes_in_tokens
 from .named_corners import boxes_of_points
-from .named_numbers import NUMBER, boxes_by_name, boxes_of_ranges
+from .named_numbers import NUMBER, boxes_by_name, boxes_of_ranges, boxes_of_sides
 from .punctuation import in_ascii
 from .records import Candidate, Repair, Repairs
 from .tables import Tables, tables_in
@@ -59,6 +61,7 @@ BETWEEN = r"(?:\s*+[,;]\s*+|\s++)"
 # 0,25; 0,30; 0,50; 0,65
 _DECIMAL_COMMAS = late_pattern(r"(?<![\d,.])\d{1,6},\d{1,6}(?:\s?;\s?\d{1,6},\d{1,6}){3}(?![\d,])")
 _DIGIT = late_pattern(r"\d")
+_POINT_TAG = late_pattern(r"<points?\b[^<>=]*+=[^<>]*+>", re.IGNORECASE)
 
 
 class BoxInText(NamedTuple):
@@ -104,8 +107,9 @@ def boxes_in_prose(
         return []
     apart = _as_stated(apart, plain_text, tables, fmt, run, asked)
     stated = _stated(apart, plain_text, fmt, asked)
-    # Labels are cut from the text as it was written.
-    boxes = list(_with_frames_and_labels(apart, stated, text, fmt, asked))
+    # Labels are cut from the text as it was written, but for headings that name numbers.
+    written = _blanked(text, tables.named)
+    boxes = list(_with_frames_and_labels(apart, stated, written, fmt, asked))
     # Of equal boxes the first is taken, at the place of the last.
     once = {(box.label, box.frame, tuple(map(float, box.numbers))): box for box in reversed(boxes)}
     return [*reversed(once.values())]
@@ -124,7 +128,10 @@ def _boxes_in(text: str, fmt: ReplyFormat, extent: ImageExtent | None) -> Iterat
     if extent is not None and "<" in text:
         for start, end, box in boxes_in_tokens(text, fmt, extent):
             yield BoxInText(start, end, box, is_converted=True)
-    for start, end, numbers in (*boxes_by_name(text, row), *boxes_of_ranges(text, row)):
+    if "<" in text:
+        text = _POINT_TAG.sub(lambda tag: " " * len(tag[0]), text)  # Its numbers are of points
+    named = (*boxes_by_name(text, row), *boxes_of_ranges(text, row), *boxes_of_sides(text, row))
+    for start, end, numbers in named:
         yield BoxInText(start, end, Candidate("", None, numbers, _PROSE))
     yield from _bracketed(text, row, fmt.output)
     yield from _of_four_corners(text, row)
@@ -195,7 +202,7 @@ def _stated(
             result = [Says.NO_BOX] * len(result)
         result.append(said)
         end = each.end
-    return result
+    return [Says.NO_BOX] * len(result) if is_withdrawn(text[end:]) else result
 
 
 def _what_is_said(
@@ -212,7 +219,8 @@ def _what_is_said(
     if is_absent and not asked_label(clause, asked):
         return Says.NO_BOX
     if each.is_certain:
-        return Says.NO_BOX if is_denied(clause) else Says.BOX
+        is_other = is_denied(clause) or is_of_margins(clause)
+        return Says.NO_BOX if is_other else Says.BOX
     of_points = fmt.numbers.match_rule is MatchRule.POINT_IN_OBJECT
     said = what_says(clause, asked, each.in_brackets, of_points)
     if said is Says.NOTHING:

@@ -33,6 +33,7 @@ from .objects import (
     IS_VALUE,
     has_objects,
     is_absent,
+    is_look,
     is_rectangle,
     records_of,
     rows_of_columns,
@@ -195,7 +196,7 @@ class BoxSearch:
         fields = dict(value.pairs)
         if self._is_video:
             context = self._in_stated_frame(fields, context)
-        if is_absent(fields):
+        if is_absent(fields) or is_look(fields):
             return
         if stated is None:
             yield from self._boxes_of_fields(value, fields, context)

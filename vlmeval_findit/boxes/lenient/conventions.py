@@ -189,7 +189,7 @@ _PIXELS = words_for("pixels")
 _NO_NUMBER_BEFORE = r"(?<![\d.])(?<!\d\s)(?<!\d-)"
 _UNIT_WORDS = {
     "percent": late_pattern(
-        rf"{_NO_NUMBER_BEFORE}(?:%|\b(?:pct|per ?cent(?:age)?s?)\b"
+        rf"{_NO_NUMBER_BEFORE}(?:%(?!\w)|\b(?:pct|per ?cent(?:age)?s?)\b"
         rf"|\b(?:proc|pros|prots|pers)ent[^\W\d_]{{0,8}}\b|{pattern_of(_PERCENT)})",
         re.IGNORECASE,
     ),
@@ -452,16 +452,20 @@ _BEHIND_NUMBERS = {
     "pixels": late_pattern(r"(?<=\d)[ ]?(?:px|pixels?|像素)(?![^\W_])", re.IGNORECASE),
     "percent": late_pattern(r"(?<=\d)[ ]?(?:%|percent\b)", re.IGNORECASE),
 }
-_ABOUT = late_pattern(r"[~≈](?=\s?[\d.])")
+# With a bracket or comma before it, which stays beside the number
+_ABOUT = late_pattern(r"([(\[,]?) ?[~≈≃](?=\s?[\d.])")
 
 
 def without_own_units(text: str, run: RunNumbers) -> str:
     """Replace the run's own unit behind numbers, and "about" before them, by blanks.
 
     >>> without_own_units("(~157 px, 150 px)", RunNumbers(ImageExtent(640, 480)))
-    '( 157   , 150   )'
+    ' (157   , 150   )'
     """
-    text = _ABOUT.sub(" ", text)
+    if "~" in text or not text.isascii():
+        text = _ABOUT.sub(lambda sign: sign[1].rjust(len(sign[0])), text)
+    if "‰" in text and is_unit_of_run("thousandths", run):
+        text = text.replace("‰", " ")
     for unit, pattern in _BEHIND_NUMBERS.items():
         if pattern.search(text) and is_unit_of_run(unit, run):
             text = pattern.sub(lambda match: " " * len(match[0]), text)

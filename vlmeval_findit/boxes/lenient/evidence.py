@@ -65,7 +65,10 @@ _IN_CALL = late_pattern(
 )
 _DENIALS = frozenset("not nicht isn aren wasn no pas 不是".split())
 _EXAMPLES = late_pattern(
-    r"\b(?:for (?:example|instance)|e\.g\.?|example|placeholder)\W*\Z|例如\W*\Z", re.I
+    r"\b(?:for (?:example|instance)|e\.g\.?|example|placeholder"
+    r"|examples?[ -](?:format|output|answer|reply|response)"
+    r"|would (?:answer|reply|respond)(?: something)? like)\W*\Z|例如\W*\Z",
+    re.IGNORECASE,
 )
 _VALUES = (
     r"(?:scores?|confidences?|probabilit\w+|ids?|areas?|sizes?|colou?rs?|dimensions?|widths?"
@@ -214,6 +217,33 @@ _NONE = (
     r"|isn't|without)(?:\W+(?:a|an|any|the|clear|visible))?"
 )
 _ABSENT = late_pattern(rf"{_NONE}\W", re.IGNORECASE)
+
+
+_WITHDRAWN = late_pattern(
+    r"\b(?:ignore|disregard|forget|scratch|strike) (?:that|this|it|the (?:above|previous|box))\b",
+    re.IGNORECASE,
+)
+
+
+def is_withdrawn(behind: str) -> bool:
+    """Return whether the words behind the last box withdraw it.
+
+    >>> is_withdrawn(" Sorry, scratch that."), is_withdrawn(" I ignored the shadow.")
+    (True, False)
+    """
+    return _WITHDRAWN.search(behind[:WITHIN]) is not None
+
+
+_MARGINS = frozenset(("padding", "paddings", "margin", "margins", "inset", "insets"))
+
+
+def is_of_margins(clause: str) -> bool:
+    """Return whether four sides behind a clause are the widths of margins.
+
+    >>> is_of_margins("letterbox padding ("), is_of_margins("The box without its margin is at ")
+    (True, False)
+    """
+    return not _MARGINS.isdisjoint(words_of(clause)[-1:])
 
 
 def is_corrected(between: str) -> bool:

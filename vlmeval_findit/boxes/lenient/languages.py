@@ -161,7 +161,7 @@ LANGUAGES = {
     "Persian": LanguageWords("جعبه کادر مستطیل", "مختصات", "واحد", "ترتیب", "پیکسل", "درصد"),
     "Polish": LanguageWords(
         "ramka ramki prostokąt",
-        "współrzędne",
+        "współrzędne współrzędnych współrzędnymi",
         "jednostka jednostki",
         "kolejność",
         "piksele pikseli",
@@ -186,7 +186,7 @@ LANGUAGES = {
     ),
     "Russian": LanguageWords(
         "рамка рамки рамку рамке прямоугольник",
-        "координаты",
+        "координаты координатах координатами координатам",
         "единица единицы",
         "порядок",
         "пиксели пикселях пикселей",
@@ -225,7 +225,7 @@ LANGUAGES = {
     ),
     "Ukrainian": LanguageWords(
         "рамка прямокутник",
-        "координати",
+        "координати координатах координатами координатам",
         "одиниця одиниці",
         "порядок",
         "пікселі пікселях пікселів",
@@ -236,6 +236,43 @@ LANGUAGES = {
         "hộp khung", "tọa_độ toạ_độ", "đơn_vị", "thứ_tự", "điểm_ảnh", "phần_trăm"
     ),
 }
+
+
+# The sides of a box, as they stand before numbers: left, top, right, bottom
+SIDES = {
+    "Chinese": "左边/左边界 上边/上边界 右边/右边界 下边/下边界",
+    "Chinese, traditional": "左邊/左邊界 上邊/上邊界 右邊/右邊界 下邊/下邊界",
+    "Croatian": "lijevo gore desno dolje",
+    "Czech": "vlevo/levá nahoře/horní vpravo/pravá dole/dolní",
+    "Danish, Norwegian": "venstre øverst/topp højre/høyre nederst/bunn",
+    "Dutch": "links boven rechts onder",
+    "Finnish": "vasen ylä/yläreuna oikea ala/alareuna",
+    "Greek": "αριστερά πάνω/επάνω δεξιά κάτω",
+    "Hebrew": "שמאל למעלה/עליון ימין למטה/תחתון",
+    "Hungarian": "bal/balra felső/fent jobb/jobbra alsó/lent",
+    "Indonesian, Malay": "kiri atas kanan bawah",
+    "Japanese": "左端 上端 右端 下端",
+    "Polish": "lewa/lewo górna/góra prawa/prawo dolna/dół",
+    "Romanian": "stânga sus dreapta jos",
+    "Russian": "слева/левая/левый сверху/верхняя/верхний справа/правая/правый снизу/нижняя/нижний",
+    "Swedish": "vänster överst/topp höger nederst/botten",
+    "Turkish": "sol üst sağ alt",
+    "Ukrainian": "зліва/ліва/ліворуч зверху/верхня/вгорі справа/права/праворуч знизу/нижня/внизу",
+    "Vietnamese": "trái trên phải dưới",
+}
+
+
+def sides_by_word() -> dict[str, str]:
+    """Return left, top, right or bottom by each word for it.
+
+    >>> [sides_by_word()[word] for word in "sol üst sağ alt".split()]
+    ['left', 'top', 'right', 'bottom']
+    """
+    sides: dict[str, str] = {}
+    for words in SIDES.values():
+        for side, names in zip(("left", "top", "right", "bottom"), words.split(), strict=True):
+            sides.update(dict.fromkeys(names.split("/"), side))
+    return sides
 
 
 # The first letter of scripts in which words take endings, or stand without blanks

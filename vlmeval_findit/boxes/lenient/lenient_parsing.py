@@ -32,13 +32,14 @@ from .evidence import (
     is_corrected,
     is_said_to_be_absent,
     is_whole_answer,
+    is_withdrawn,
     what_says,
 )
 from .labels import has_words, is_lost
 from .objects import texts_in
 from .records import NO_REPAIRS, Candidate, Repair, Repairs
-from .repaired_values import List, Object, ParsedValue, values_in
-from .words import asked_label
+from .repaired_values import List, Object, ParsedValue, Value, values_in
+from .words import KeySays, asked_label, rank_of_label, what_key_says
 
 __all__ = ["LenientReply", "Repair", "parse_leniently"]
 
@@ -103,6 +104,8 @@ def parse_leniently(
     text = without_own_units(written, run)
     unmarked = _MARKS_AT_BRACKETS.sub(lambda mark: " " * len(mark[0]), text)
     values = list(values_in(unmarked))
+    if fmt.multilabel:
+        values = _with_lists_joined(values, unmarked)
     reading, repairs = _read_structured(values, text, fmt, strict, run, asked)
     if unmarked != written and reading.boxes:
         repairs |= {Repair.NUMBERS}
@@ -214,12 +217,44 @@ def _stated(
             if is_corrected(between):
                 stated = []
             stated.append(value)
-    return stated
+    return [] if is_withdrawn(text[end:]) else stated
 
 
 def _is_of_tag(before: str, value: ParsedValue) -> bool:
     """Return whether only a tag speaks against a value that has keys."""
     return _has_keys(value) and before.rstrip().endswith(">")
+
+
+_NAME_OF_LIST = late_pattern(r"([^\W\d]\w{1,30})[\"'`*]{0,3}\s?[:=]\s?\Z")
+
+
+def _with_lists_joined(values: list[ParsedValue], text: str) -> list[ParsedValue]:
+    """Make one object of a list of labels and one of boxes, each behind its name, as in code."""
+    if len(values) != 2:
+        return values
+    pairs: list[tuple[str, Value]] = []
+    start = values[0].start
+    end = 0
+    for each in values:
+        name = _NAME_OF_LIST.search(text, max(end, each.start - 40), each.start)
+        if name is None or not isinstance(each.value, List):
+            return values
+        pairs.append((name[1], each.value))
+        start = min(start, name.start())
+        end = each.end
+    names = {name for name, value in pairs if _are_labels(name, value)}
+    boxes = {name for name, _ in pairs if what_key_says(name) is KeySays.BOX}
+    if len(names) != 1 or len(boxes) != 1 or names == boxes:
+        return values
+    first, second = values
+    whole = all(isinstance(value, List) and value.whole for _, value in pairs)
+    repairs = first.repairs | second.repairs
+    return [ParsedValue(Object(pairs, whole), start, end, repairs)]
+
+
+def _are_labels(name: str, value: Value) -> bool:
+    is_texts = isinstance(value, List) and all(isinstance(item, str) for item in value.items)
+    return is_texts and rank_of_label(name) is not None
 
 
 _COMMENT = late_pattern(r"//[^\n]*+|/\*(?:[^*]|\*(?!/))*+")

@@ -68,7 +68,8 @@ _JOINING = frozenset(
     coordinates coords corner corners e ecke el en esquina est et canto angolo down end ending ends
     extending extends finally first from
     given goes going has in into is it its la le located
-    of on opposite other point points position s
+    of on opposite other point points position reicht s se extiende hasta
+    estende jusqu
     second start starting starts the then this through till to und until up vertex while with x y
     """.split()
 )

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from ...core import late_pattern
 from ..representation import Representation
+from .languages import sides_by_word
 from .number_names import NAME, number_name, numbers_by_name, requested_order
 
 NamedBox = tuple[int, int, tuple[object, ...]]  # Start, end, numbers in the format's order
@@ -24,7 +25,7 @@ UNIT = (
 _CLEAR_NAME = r"[xy][ _-]?(?:min|max|[0-4])|width|height"
 _FIELD = late_pattern(
     rf"(?<![\w-])(?:(?P<name>{NAME})(?![\w-])(?:[ _](?:edge|side|border|boundary|coordinate))?"
-    rf"[\"'`*)]{{0,3}}\s{{0,4}}(?:[:=>]|is\b(?: at\b)?|at\b|of\b)"
+    rf"[\"'`*)]{{0,3}}\s{{0,4}}(?:=?[:=>]|is\b(?: at\b)?|at\b|of\b)"
     rf"|(?P<clear>{_CLEAR_NAME}|(?:left|top|right|bottom)[ _-](?:edge|side|border|boundary)))"
     rf"[ \t\"'`*]{{0,4}}{NUMBER}{UNIT}",
     re.IGNORECASE,
@@ -51,18 +52,26 @@ _ASSIGNED = late_pattern(
     r"(?P<numbers>[-+.\d]++(?:\s?,\s?[-+.\d]++){1,7})(?!\s?,|[\w%])",
     re.IGNORECASE,
 )
-# PostGIS: the signature names the numbers; a fifth is that of a reference system
-_ENVELOPE = late_pattern(
-    rf"\bST_MakeEnvelope\(\s?{NUMBER}\s?,\s?{NUMBER}\s?,\s?{NUMBER}\s?,\s?{NUMBER}"
-    r"(?:\s?,\s?\d{1,6})?\s?\)",
-    re.IGNORECASE,
-)
-# Sizes of the image are none of a box; coordinates of points are in another tag.
+# Calls and tags whose standard says that their numbers are xmin, ymin, xmax, ymax, by a word in
+# lower case without which none is there: PostGIS (a fifth number is that of a reference system)
+# and image maps of HTML
+_FOUR = rf"{NUMBER}\s?,\s?{NUMBER}\s?,\s?{NUMBER}\s?,\s?{NUMBER}"
+_STANDARDS = {
+    "envelope": late_pattern(
+        rf"\bST_MakeEnvelope\(\s?{_FOUR}(?:\s?,\s?\d{{1,6}})?\s?\)", re.IGNORECASE
+    ),
+    "<area": late_pattern(
+        rf"<area\b(?=[^<>]{{0,400}}\bshape\s?=\s?[\"']?rect)[^<>]{{0,400}}?"
+        rf"\bcoords\s?=\s?[\"']\s?{_FOUR}\s?[\"']",
+        re.IGNORECASE,
+    ),
+}
+# Sizes of the image are none of a box.
 _OF_IMAGE = late_pattern(
     r"(?:image|picture|photo|original|canvas|screen|svg)\b[^.\n]{0,30}\Z", re.I
 )
 _SIZES = ("width", "height")
-_POINT_TAG = late_pattern(r"<points?\b[^<>]*+>", re.IGNORECASE)
+_CORNERS = ("xmin", "ymin", "xmax", "ymax")
 _BETWEEN_FIELDS = 80  # Characters between two numbers of a box
 
 
@@ -101,7 +110,6 @@ def _fields(text: str, has_sizes: bool) -> list[_Field]:
 
 def boxes_by_name(text: str, row: Representation) -> Iterator[NamedBox]:
     """Yield boxes whose numbers the text names, as in ``x_min: 100, y_min = 200, …``."""
-    text = _POINT_TAG.sub(lambda tag: " " * len(tag[0]), text)
     group: list[_Field] = []
     for field in _fields(text, has_sizes="width" in requested_order(row)):
         is_repeated = any(field.name == each.name for each in group)
@@ -110,12 +118,14 @@ def boxes_by_name(text: str, row: Representation) -> Iterator[NamedBox]:
             group = []
         group.append(field)
     yield from _of_fields(group, row)
-    for match in _ENVELOPE.finditer(text):
-        fields = [
-            _Field(*match.span(), name, number)
-            for name, number in zip(("xmin", "ymin", "xmax", "ymax"), match.groups(), strict=True)
-        ]
-        yield from _of_fields(fields, row)
+    lower = text.lower()
+    for word, standard in _STANDARDS.items():
+        for match in standard.finditer(text) if word in lower else ():
+            fields = [
+                _Field(*match.span(), name, number)
+                for name, number in zip(_CORNERS, match.groups(), strict=True)
+            ]
+            yield from _of_fields(fields, row)
     for match in _ASSIGNED.finditer(text) if "=" in text else ():
         names = re.split(r"\s?,\s?\\?", match["names"])
         numbers = re.split(r"\s?,\s?", match["numbers"])
@@ -136,9 +146,40 @@ def _of_fields(fields: Sequence[_Field], row: Representation) -> Iterator[NamedB
         yield fields[0].start, max(field.end for field in fields), tuple(numbers)
 
 
+_SIDES = sides_by_word()
+_WORD = late_pattern(r"[^\W\d_]+")
+# A side, at most a word such as "edge" behind it, its number
+_SIDE = late_pattern(rf"(?<!\w)([^\W\d_]{{2,20}})(?: [^\W\d_]{{2,12}})?\s?[:=]?\s?{NUMBER}{UNIT}")
+
+
+def boxes_of_sides(text: str, row: Representation) -> Iterator[NamedBox]:
+    """Yield boxes by the names of their sides in other languages, four beside each other.
+
+    >>> from ..representation import REPRESENTATIONS
+    >>> list(boxes_of_sides("sol 1, üst 2, sağ 3, alt 4", REPRESENTATIONS["xyxy"]))
+    [(0, 26, ('1', '2', '3', '4'))]
+    """
+    lower = text.lower()
+    words = {*_WORD.findall(lower)}
+    if len({_SIDES[word] for word in words & _SIDES.keys()}) < 4:
+        return  # For speed: few texts have them
+    group: list[_Field] = []
+    for match in _SIDE.finditer(lower):
+        side = _SIDES.get(match[1])
+        if side is None:
+            continue
+        is_repeated = any(side == each.name for each in group)
+        if group and (is_repeated or match.start() - group[-1].end > _BETWEEN_FIELDS):
+            yield from _of_fields(group, row)
+            group = []
+        group.append(_Field(*match.span(), side, match[2]))
+    yield from _of_fields(group, row)
+
+
 _RANGE = late_pattern(
-    r"(?<![\w-])(?P<axis>[xy])(?:\s?[:=]\s?|[- ](?:\w{2,10} ){0,2}(?:from|between) )"
-    rf"{NUMBER}\s?(?:→|->|–|—|-|to\b|and\b|until\b|bis\b)\s?"
+    r"(?<![\w-])(?P<axis>[xy])"
+    r"(?:\s?[:=]\s?|[- ](?:\w{2,10} ){0,2}(?:from|between|entre|von|de|od|от|від) )"
+    rf"{NUMBER}\s?(?:→|->|–|—|-|(?:to|and|until|bis|et|hasta|até|до)\b)\s?"
     rf"(?:[xy]\s?[:=]\s?)?{NUMBER}{UNIT}",
     re.IGNORECASE,
 )

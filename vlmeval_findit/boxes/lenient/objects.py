@@ -91,6 +91,8 @@ def texts_in(value: Value) -> Iterator[str]:
             rank = rank_of_label(key)
             if item is True:
                 yield f'"{key}"'
+            elif item in (100, 1000) and words_of(key) == ["scale"]:
+                yield f"0-{item}"
             elif isinstance(item, str) and (rank is None or rank >= _UNLIKELY):
                 yield f'"{key}": "{item}"'
             elif isinstance(item, (List, Object)) and not _is_list_of_labels(key, item):
@@ -155,8 +157,35 @@ def is_rectangle(fields: Mapping[str, Value]) -> bool:
 _FOUND = frozenset(("found", "exists", "exist", "present", "visible", "detected"))
 
 
+_NOT_FOUND = frozenset(
+    ("not found", "not present", "not visible", "not detected", "absent", "missing", "none found")
+)
+
+
 def is_absent(fields: Mapping[str, Value]) -> bool:
-    """Return whether an object says that its thing is not there."""
-    return any(
-        value is False and not _FOUND.isdisjoint(words_of(key)) for key, value in fields.items()
-    )
+    """Return whether an object says that its thing is not there.
+
+    >>> is_absent({"found": False}), is_absent({"note": "Not found."}), is_absent({"label": "none"})
+    (True, True, False)
+    """
+    for key, value in fields.items():
+        if value is False and not _FOUND.isdisjoint(words_of(key)):
+            return True
+        is_note = isinstance(value, str) and len(value) < 20 and rank_of_label(key) is None
+        if is_note and " ".join(words_of(str(value))) in _NOT_FOUND:
+            return True
+    return False
+
+
+_CALLS = ("arguments", "parameters", "input", "args")
+
+
+def is_look(fields: Mapping[str, Value]) -> bool:
+    """Return whether an object calls a tool that looks closer at a part of the image: no answer.
+
+    >>> is_look({"name": "image_zoom_in_tool", "arguments": 0}), is_look({"name": "zoom lens"})
+    (True, False)
+    """
+    name = fields.get("name", fields.get("tool"))
+    is_call = isinstance(name, str) and any(key in fields for key in _CALLS)
+    return is_call and "zoom" in words_of(str(name))

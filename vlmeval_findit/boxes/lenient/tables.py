@@ -78,6 +78,8 @@ def tables_in(text: str, representation: Representation) -> Tables:
     rows: list[TableRow] = []
     spans: list[tuple[int, int]] = []
     named: list[tuple[int, int]] = []
+    if "<t" in text:
+        text = _with_rows_of_html(text)
     lines = list(_lines(text))
     at = 0
     while at < len(lines):
@@ -89,6 +91,7 @@ def tables_in(text: str, representation: Representation) -> Tables:
         start = at
         at += 1
         count = 0
+        by_rows: list[tuple[_Line, list[str]]] = []
         while at < len(lines):
             cells = _cells(lines[at].text, sign)
             if not _RULE.match(lines[at].text):
@@ -98,8 +101,10 @@ def tables_in(text: str, representation: Representation) -> Tables:
                 if len(cells) != len(columns):
                     break
                 rows += _boxes_of_row(lines[at], cells, columns, representation)
+                by_rows.append((lines[at], cells))
                 count += 1
             at += 1
+        rows += _boxes_of_columns(by_rows, columns, representation)
         if count:
             spans.append((lines[start].start, lines[at - 1].end))
             if sum(column.is_number for column in columns) >= 2:
@@ -130,6 +135,49 @@ def _insertions(text: str) -> Iterator[tuple[_Line, list[_Line]]]:
         values = _VALUES.finditer(text, match.start(2), match.end(2))
         rows = [_Line(row.start(1), row[1]) for row in values]
         yield _Line(match.start(1), match[1]), rows
+
+
+_TABLE = late_pattern(r"<table\b.*?(?:</table>|\Z)", re.IGNORECASE | re.DOTALL)
+_PARTS_OF_TABLE = late_pattern(
+    r"<(/?)(table|thead|tbody|tr|th|td)\b[^<>]{0,200}>|\n", re.IGNORECASE
+)
+
+
+def _with_rows_of_html(text: str) -> str:
+    """Write the rows of HTML's tables as lines with ``|``, each sign at its place.
+
+    >>> _with_rows_of_html("<table><tr><td>a</td><td>b</td></tr></table>").split()
+    ['a|', 'b|']
+    """
+    return _TABLE.sub(lambda table: _PARTS_OF_TABLE.sub(_sign_of_part, table[0]), text)
+
+
+def _sign_of_part(part: re.Match[str]) -> str:
+    sign = " "
+    if part[1] and part[2].lower() in ("td", "th"):
+        sign = "|"
+    elif part[2] and part[2].lower() in ("tr", "table"):
+        sign = "\n"
+    return sign.ljust(len(part[0]))
+
+
+def _boxes_of_columns(
+    rows: Sequence[tuple[_Line, Sequence[str]]],
+    columns: Sequence[_Column],
+    representation: Representation,
+) -> Iterator[TableRow]:
+    """Yield the boxes of a table whose first column names the numbers; a column is an object."""
+    if len(rows) < representation.width or any(column.is_number for column in columns):
+        return
+    named = [(line, cells) for line, cells in rows if _OF_NUMBER.fullmatch(cells[0])]
+    if len({cells[0] for _, cells in named}) != len(named):
+        return
+    for place, column in enumerate(columns[1:], 1):
+        fields = {cells[0]: cells[place] for _, cells in named if _NUMBER.fullmatch(cells[place])}
+        numbers = numbers_by_name(fields, representation)
+        if numbers is not None:
+            start, end = named[0][0].start, named[-1][0].end
+            yield TableRow(start, end, tuple(numbers), column.name, None, by_name=True)
 
 
 def _lines(text: str) -> Iterator[_Line]:
@@ -205,6 +253,13 @@ def _boxes_of_row(
         elif column.rank_of_label is not None and column.rank_of_label < best and cell:
             best = column.rank_of_label
             label = cell
+    others = [
+        cell
+        for column, cell in zip(columns, cells, strict=True)
+        if not (column.is_number or column.is_box or column.is_frame)
+    ]
+    if best == 99 and len(others) == 1 and any(map(str.isalpha, others[0])):
+        label = others[0]  # The only other text
     yield TableRow(line.start, line.end, tuple(numbers), label, frame, by_name)
 
 
