@@ -139,6 +139,22 @@ def test_how_long_a_server_may_be_down(replied: bool, seconds: float) -> None:
     assert server.is_given_up(100.0 + seconds)
 
 
+@pytest.mark.parametrize(
+    ("spoke", "then_reached", "seconds"),
+    [(False, False, 5.0), (False, True, 60.0), (True, False, 600.0)],
+)
+def test_an_address_where_nothing_ever_listened_is_given_up_soon(
+    spoke: bool, then_reached: bool, seconds: float
+) -> None:
+    server = ServerState("a", 4, ServerPolicy(failures=2, rest=(1.0, 1.0)))
+    if spoke:
+        server.answered(99.0, 100.0, first=False)
+    server.failed(100.0, 100.0, 1.0, unreached=True)
+    server.failed(100.0, 100.0, 1.0, unreached=not then_reached)
+    assert not server.is_given_up(100.0 + seconds - 0.1)
+    assert server.is_given_up(100.0 + seconds)
+
+
 def test_a_server_that_comes_back_in_time_answers_everything() -> None:
     def behaviour(call: Call) -> Reply:
         return (fails() if 10 < call.now < 400 else GOOD)(call)

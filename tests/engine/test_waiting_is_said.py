@@ -73,7 +73,7 @@ def test_where_nothing_listens_that_is_said_at_the_first_attempt(
     ask_calls(service(url, policy=replace(QUICK, attempts=2)), 3)
     (line,) = said(caplog)
     assert "no reply (ConnectionRefusedError" in line
-    assert "asking again for up to a minute" in line
+    assert "asking again for up to 5 seconds" in line
 
 
 def test_each_status_of_each_server_is_said_once(caplog: pytest.LogCaptureFixture) -> None:

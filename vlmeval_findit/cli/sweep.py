@@ -183,6 +183,8 @@ def results_of(
         status = (
             EXIT_LIMIT_REACHED if error.spent else EXIT_LATER if error.later else EXIT_SOME_FAILED
         )
+        if status == EXIT_SOME_FAILED:
+            print_note("Once that is mended, type the same command again: it goes on.")
     finally:
         end_servers(wait=status != EXIT_INTERRUPTED)
     return results, status

@@ -292,7 +292,11 @@ class HttpRun(ScheduledRun[tuple[Any, CallResult]]):
             self._budget.end(cost, call.guessed - guessed, call.guesses - guesses)
         now = self._loop.time()
         retry_after = failure.retry_after if failure else None
-        self._scheduler.ended(assignment, outcome, now, reason, retry_after=retry_after)
+        # What answered before may be restarting; an address that never did is probably wrong.
+        unreached = failure is not None and failure.unreached and not server.has_answered
+        self._scheduler.ended(
+            assignment, outcome, now, reason, retry_after=retry_after, unreached=unreached
+        )
         if failure is not None and outcome in (CallOutcome.REFUSED, CallOutcome.FAILED):
             self._say_waiting(assignment.server, failure)
 
@@ -342,6 +346,8 @@ def _later(seconds: float | None) -> str:
 
 
 def _minutes(seconds: float) -> str:
+    if seconds < 60:
+        return f"{seconds:g} seconds"
     if seconds == 60:
         return "a minute"
     if seconds < 7200:

@@ -263,11 +263,12 @@ class Scheduler:
         *,
         retry_after: float | None = None,
         remaining: Any = None,
+        unreached: bool = False,
     ) -> None:
         """Record the outcome of an item.
 
         The server asks to wait ``retry_after`` seconds with it; ``remaining`` is its new value if a
-        part was answered.
+        part was answered; ``unreached``: no connection to the server could be made.
         """
         item = assignment.item
         server = assignment.server
@@ -278,7 +279,7 @@ class Scheduler:
             item.reason = server.reason = reason
         self.in_flight -= 1
         server.take_back(assignment.group, now, answered=outcome is CallOutcome.ANSWERED)
-        self._tell_server(assignment, outcome, now, reason, retry_after)
+        self._tell_server(assignment, outcome, now, reason, retry_after, unreached)
         if server.is_given_up(now):
             self._end_if_lost(now)
 
@@ -310,6 +311,7 @@ class Scheduler:
         now: float,
         reason: str,
         retry_after: float | None,
+        unreached: bool,
     ) -> None:
         """Adapt a server's limit and breaker to an outcome; move its items if it goes down."""
         server = assignment.server
@@ -322,7 +324,8 @@ class Scheduler:
             case CallOutcome.REFUSED:
                 server.refused(began, now, retry_after)
             case CallOutcome.FAILED:
-                if server.failed(began, now, self._random.uniform(0.8, 1.2)):
+                jitter = self._random.uniform(0.8, 1.2)
+                if server.failed(began, now, jitter, unreached=unreached):
                     self._move_all(server)
             case CallOutcome.DENIED | CallOutcome.HOPELESS:
                 if outcome is CallOutcome.HOPELESS or server.denied(began, now):

@@ -20,6 +20,7 @@ _TOLERATED = 0.1  # tolerated share of refusals: fewer calls do not avoid random
 # never replied, whose address is probably wrong.
 _PATIENCE = 600.0
 _FIRST_PATIENCE = 60.0
+_UNREACHED_PATIENCE = 5.0  # for one at whose address nothing was ever there
 
 # An answer is late after so many times the usual time, plus seconds of noise.
 _LATE = 2.0
@@ -147,6 +148,7 @@ class ServerState:
     _denied_at: float = -math.inf
     _down_since: float | None = None
     _spoke: bool = False
+    _unreached: bool = False  # its last failure was that no connection could be made
     _answers: int = 0
 
     def __post_init__(self) -> None:
@@ -167,7 +169,9 @@ class ServerState:
     @property
     def patience(self) -> float:
         """Seconds it may be down."""
-        return _PATIENCE if self._spoke else _FIRST_PATIENCE
+        if self._spoke:
+            return _PATIENCE
+        return _UNREACHED_PATIENCE if self._unreached else _FIRST_PATIENCE
 
     def is_given_up(self, now: float) -> bool:
         """Return whether not to wait: it is lost, down too long, or asks for too long a pause."""
@@ -213,11 +217,14 @@ class ServerState:
         if share > 0.5:
             self._open(now, retry_after or self._rest())
 
-    def failed(self, began: float, now: float, jitter: float) -> bool:
+    def failed(self, began: float, now: float, jitter: float, *, unreached: bool = False) -> bool:
         """Note a failure; return whether the breaker opens, for a time scaled by ``jitter``.
 
         Calls in flight when it opened do not count.
         """
+        self._unreached = unreached
+        if unreached and self._down_since is None and not self._spoke:
+            self._down_since = now
         if began < self.back_at:
             return False
         self._failures += 1

@@ -50,6 +50,7 @@ class HttpEndpoint:
         # What the check for schemas showed, or will show; None: no call has asked yet
         self.schema_check: asyncio.Future[SchemaCheck | CallError] | None = None
         # Refusals of the first calls by whether they are constrained
+        self.has_answered = False
         self._first: dict[bool, _FirstRefusals] = {
             False: _FirstRefusals(),
             True: _FirstRefusals(),
@@ -140,6 +141,7 @@ class HttpEndpoint:
         return None
 
     def note_answer(self, *, constrained: bool) -> None:
+        self.has_answered = True
         self._first[constrained].failures.answered()
 
     def note_refusal(self, error: CallError, *, constrained: bool, images: object) -> None:

@@ -46,6 +46,7 @@ def lost_reply(error: Exception, sending: Sending, timeout: float) -> CallError:
         _words(error, sending, timeout),
         sending.status,
         transient=True,
+        unreached=_is_unreached(error),
         worked_on=may_be_billed(is_whole=sending.is_whole, status=sending.status),
         usage=usage_of({RESPONSE_HEADERS: sending.cost_headers}),
     )
@@ -87,8 +88,13 @@ def _words(error: Exception, sending: Sending, timeout: float) -> str:
             f"no reply: https fails at {error.host}:{error.port} ({said}): should its address "
             "(--base-url) begin with http://?"
         )
-    hint = "" if was_sent_whole(getattr(error, "os_error", error)) else _NOT_REACHED
+    hint = _NOT_REACHED if _is_unreached(error) else ""
     return f"no reply ({_kind(error)}){hint}"
+
+
+def _is_unreached(error: Exception) -> bool:
+    """Tell whether no connection could be made."""
+    return not was_sent_whole(getattr(error, "os_error", error))
 
 
 def _said(error: aiohttp.ClientResponseError) -> str:
