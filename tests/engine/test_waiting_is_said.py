@@ -69,11 +69,24 @@ def test_where_nothing_listens_that_is_said_at_the_first_attempt(
 ) -> None:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
-        url = f"http://127.0.0.1:{free.getsockname()[1]}/v1"
+        url = f"http://127.0.0.1:{free.getsockname()[1]}/no/test/has/it/v1"
     ask_calls(service(url, policy=replace(QUICK, attempts=2)), 3)
     (line,) = said(caplog)
     assert "no reply (ConnectionRefusedError" in line
-    assert "asking again for up to 5 seconds" in line
+    assert "asking again for up to 5 seconds (if it is still starting, wait" in line
+
+
+@pytest.mark.parametrize("reply", [OK, error(503, "loading"), error(400, "no such field")])
+def test_an_address_that_replied_to_another_model_is_waited_for(
+    reply: Answer, caplog: pytest.LogCaptureFixture
+) -> None:
+    with ChatServer(in_turn(reply)) as server:
+        ask_calls(service(server.url, policy=replace(QUICK, attempts=1, refusals=1)), 1)
+        url = server.url
+    ask_calls(service(url, policy=replace(QUICK, attempts=2)), 1)
+    line = said(caplog)[-1]
+    assert "no reply (ConnectionRefusedError" in line
+    assert "asking again for up to a minute; Ctrl-C stops" in line
 
 
 def test_each_status_of_each_server_is_said_once(caplog: pytest.LogCaptureFixture) -> None:

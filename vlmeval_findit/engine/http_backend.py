@@ -44,7 +44,13 @@ from .backend import (
 from .calls import Call
 from .plan import WorkItem, single_calls
 from .retry_scheduler import Assignment, FinishedItem, Scheduler
-from .server_state import LONGEST_WAIT, CallOutcome, ServerPolicy, ServerState
+from .server_state import (
+    LONGEST_WAIT,
+    UNREACHED_PATIENCE,
+    CallOutcome,
+    ServerPolicy,
+    ServerState,
+)
 
 log = logging.getLogger(__name__)
 
@@ -93,6 +99,8 @@ class HttpService:
             return
         self._waited_for.add((server, error.status))
         until = "until it answers" if math.isinf(patience) else f"for up to {_minutes(patience)}"
+        if patience == UNREACHED_PATIENCE:
+            until += " (if it is still starting, wait until it listens, or have --serve start it)"
         paid = "; each attempt is counted as it may be billed" if error.is_charged else ""
         log.warning("%s: %s: asking again %s%s; Ctrl-C stops", server, error, until, paid)
 
@@ -292,8 +300,8 @@ class HttpRun(ScheduledRun[tuple[Any, CallResult]]):
             self._budget.end(cost, call.guessed - guessed, call.guesses - guesses)
         now = self._loop.time()
         retry_after = failure.retry_after if failure else None
-        # What answered before may be restarting; an address that never did is probably wrong.
-        unreached = failure is not None and failure.unreached and not server.has_answered
+        # What replied before may be restarting; an address that never did is probably wrong.
+        unreached = failure is not None and failure.unreached and not server.has_replied
         self._scheduler.ended(
             assignment, outcome, now, reason, retry_after=retry_after, unreached=unreached
         )

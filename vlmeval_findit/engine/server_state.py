@@ -20,7 +20,7 @@ _TOLERATED = 0.1  # tolerated share of refusals: fewer calls do not avoid random
 # never replied, whose address is probably wrong.
 _PATIENCE = 600.0
 _FIRST_PATIENCE = 60.0
-_UNREACHED_PATIENCE = 5.0  # for one at whose address nothing was ever there
+UNREACHED_PATIENCE = 5.0  # for one at whose address nothing was ever there
 
 # An answer is late after so many times the usual time, plus seconds of noise.
 _LATE = 2.0
@@ -171,7 +171,7 @@ class ServerState:
         """Seconds it may be down."""
         if self._spoke:
             return _PATIENCE
-        return _UNREACHED_PATIENCE if self._unreached else _FIRST_PATIENCE
+        return UNREACHED_PATIENCE if self._unreached else _FIRST_PATIENCE
 
     def is_given_up(self, now: float) -> bool:
         """Return whether not to wait: it is lost, down too long, or asks for too long a pause."""

@@ -240,6 +240,21 @@ def test_one_box_that_other_units_explain_is_asked_about(
     check_units(samples_of([*inside, outside], declared, stated=True), {"a.png": size})
 
 
+@pytest.mark.parametrize(
+    ("box", "why"),
+    [
+        ((60.0, 20.0, 30.0, 80.0), "whose x2 is not above its x1;"),
+        ((60.0, 80.0, 70.0, 40.0), "whose y2 is not above its y1;"),
+        ((60.0, 20.0, 900.0, 80.0), "which leaves its image of 640x480;"),
+        ((60.0, 20.0, 90.0, 600.0), "which leaves its image of 640x480;"),
+    ],
+)
+def test_a_question_says_what_is_wrong_with_a_box(box: Box, why: str) -> None:
+    told = refusal([box], form=BoxForm.CORNERS)
+    assert f"f, line 0, {box}, {why}" in told
+    assert told.endswith(". If that box alone is wrong, correct it")
+
+
 @pytest.mark.parametrize("size", [(640, 480), (200, 100)])
 def test_fractions_declared_for_pixels_are_asked_about(size: tuple[int, int]) -> None:
     boxes = boxes_in(size, 4, 3)

@@ -246,9 +246,10 @@ def _ask_for_better(
     best = [fit for fit in better if fit.bad == least]
     nearest = min(len(fit.reading.flags(declared.reading)) for fit in best)
     best = [fit for fit in best if len(fit.reading.flags(declared.reading)) == nearest]
+    what = _what_contradicts(declared, best, numbers, sizes, samples, places)
+    alone = ". If that box alone is wrong, correct it" if declared.bad == 1 else ""
     raise AnnotationError(
-        f"{samples.source}: {_what_contradicts(declared, best, numbers, samples, places)}. Which "
-        f"are they? Type {_typed(declared, best)}"
+        f"{samples.source}: {what}. Which are they? Type {_typed(declared, best)}{alone}"
     )
 
 
@@ -263,6 +264,7 @@ def _what_contradicts(
     declared: _Fit,
     best: Sequence[_Fit],
     numbers: _Numbers,
+    sizes: _Numbers,
     samples: Samples,
     places: Sequence[str],
 ) -> str:
@@ -274,10 +276,12 @@ def _what_contradicts(
         can = count - best[0].bad if best[0].bad else "all"
         explained = ~declared.usable & best[0].usable
         shown = explained if explained.any() else ~declared.usable
-        first = _first(samples, places, numbers, int(np.flatnonzero(shown)[0]))
+        at = int(np.flatnonzero(shown)[0])
+        first = _first(samples, places, numbers, at)
+        why = _why_unusable(declared.reading, numbers[at], sizes[at])
         return (
-            f"{declared.bad} of {count} boxes cannot be used as {here}, {first}; as {there}, "
-            f"{can} can"
+            f"{declared.bad} of {count} boxes cannot be used as {here}, {first}, {why}; as "
+            f"{there}, {can} can"
         )
     if declared.reading.form is best[0].reading.form:
         return (
@@ -288,6 +292,18 @@ def _what_contradicts(
         f"as {here}, all {count} boxes are larger than they are far from the upper left, {first}; "
         f"as {there}, they may lie anywhere"
     )
+
+
+def _why_unusable(reading: Reading, box: _Numbers, size: _Numbers) -> str:
+    """Say what is wrong with a box that cannot be used by a reading."""
+    x1, y1, x2, y2 = reading.normalised(box[None], size[None])[:, 0].tolist()
+    is_corners = reading.form is BoxForm.CORNERS
+    if x2 <= x1:
+        return "whose x2 is not above its x1" if is_corners else "whose width is not above 0"
+    if y2 <= y1:
+        return "whose y2 is not above its y1" if is_corners else "whose height is not above 0"
+    width, height = size.tolist()
+    return f"which leaves its image of {width:g}x{height:g}"
 
 
 def _in_words(reading: Reading, other: Reading) -> str:

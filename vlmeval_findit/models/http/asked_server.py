@@ -39,6 +39,9 @@ _UNKNOWN = re.compile(
 )
 
 
+_replied: set[str] = set()  # addresses that replied to any model of this process
+
+
 class HttpEndpoint:
     """A server, for as long as calls go there."""
 
@@ -50,7 +53,6 @@ class HttpEndpoint:
         # What the check for schemas showed, or will show; None: no call has asked yet
         self.schema_check: asyncio.Future[SchemaCheck | CallError] | None = None
         # Refusals of the first calls by whether they are constrained
-        self.has_answered = False
         self._first: dict[bool, _FirstRefusals] = {
             False: _FirstRefusals(),
             True: _FirstRefusals(),
@@ -140,8 +142,13 @@ class HttpEndpoint:
                 return names_in(await client.send(HttpRequest("GET", url, self._headers)))
         return None
 
+    @property
+    def has_replied(self) -> bool:
+        """Whether anything at its address replied to this process, whatever the model."""
+        return self.endpoint.base_url in _replied
+
     def note_answer(self, *, constrained: bool) -> None:
-        self.has_answered = True
+        _replied.add(self.endpoint.base_url)
         self._first[constrained].failures.answered()
 
     def note_refusal(self, error: CallError, *, constrained: bool, images: object) -> None:
@@ -150,6 +157,8 @@ class HttpEndpoint:
         It is ``repeated`` after five calls (a field is probably wrong), and hopeless after those of
         five different images.
         """
+        if error.status:
+            _replied.add(self.endpoint.base_url)
         first = self._first[constrained]
         is_final = error.unread or error.status in NOT_TAKEN_STATUSES
         if is_final and not MODERATED.search(str(error)):
