@@ -248,6 +248,9 @@ WHOLE = {
     "empty lines": b"\n".join(MANY) + b"\n \n\r\n",
     "a mark of UTF-8": b"\xef\xbb\xbf" + b"".join(MANY),
     "no last line end": b"".join(MANY).rstrip(),
+    "blanks on both sides": b"".join(b"\t " + line.replace(b"\n", b"  \n") for line in MANY),
+    "lines of blanks": b" \t \n".join(MANY) + b"\t\n",
+    "many empty lines": b"\n" * 1000 + b"".join(MANY) + b"\n" * 1000,
     "a mark, and line ends of Windows": with_bom(b"".join(MANY).replace(b"\n", b"\r\n")),
 }
 
@@ -278,6 +281,12 @@ REWRITTEN = {
     "no blanks": dumped(separators=(",", ":")),
     "other numbers": b"".join(line.replace(b"says", b"said") for line in MANY),
     "line ends of old": b"".join(MANY).replace(b"says", b"s").replace(b", ", b","),
+    "indented": dumped(indent=1),
+    "blanks before colons": dumped(separators=(", ", " : ")),
+    "a list of records": b"[" + b",\n".join(line.strip() for line in MANY) + b"]",
+    "UTF-16": b"".join(MANY).decode().encode("utf-16"),
+    "numbered lines": b"".join(b"%d: %b" % (at, line) for at, line in enumerate(MANY)),
+    "quoted lines": b"".join(json.dumps(line.decode()).encode() + b"\n" for line in MANY),
     "half of it": b"".join([*MANY[:3], *(line.replace(b"says", b"said") for line in MANY[3:])]),
 }
 

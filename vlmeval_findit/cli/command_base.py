@@ -15,7 +15,15 @@ from typing import Any, TextIO, TypeVar
 import click
 from click.shell_completion import CompletionItem
 
-from ..core import RESULTS_VARIABLE, as_called, clear_leftovers, not_there, printable_lines
+from ..core import (
+    RESULTS_VARIABLE,
+    as_called,
+    clear_leftovers,
+    not_there,
+    printable_lines,
+    remember_file,
+    remember_folder,
+)
 from ..data import BoxForm
 
 AnyCommand = TypeVar("AnyCommand", bound=Callable[..., Any] | click.Command)
@@ -261,9 +269,36 @@ class _Written(click.Path):
         return path
 
 
+class _WrittenFile(_Written):
+    """A file that a command writes; of two commands at once, one is refused."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        path = super().convert(value, param, ctx)
+        remember_file(path)
+        return path
+
+
+class _WrittenFolder(_Written):
+    """A folder whose files are of one command; of two at once, one is refused."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        path = super().convert(value, param, ctx)
+        begin_folder(path)
+        return path
+
+
+def begin_folder(path: Path) -> None:
+    """Make good what killed commands left in a folder that is written, and remember its files."""
+    clear_leftovers(path / "any file")
+    remember_folder(path)
+
+
 WRITTEN = _Written(path_type=Path)
-WRITTEN_FILE = _Written(path_type=Path, dir_okay=False)
-"""The type of files and folders that are written."""
+"""The type of what several commands may write to at once."""
+
+WRITTEN_FILE = _WrittenFile(path_type=Path, dir_okay=False)
+WRITTEN_FOLDER = _WrittenFolder(path_type=Path)
+"""The types of files and folders that one command at a time writes."""
 
 Completion = Callable[[click.Context, click.Parameter, str], list[CompletionItem]]
 

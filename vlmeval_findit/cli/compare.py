@@ -53,7 +53,7 @@ from ..scoring import (
 )
 from ..statistics import INTERVALS_LEGEND, BestOf, Difference, FamilyOfTests
 from ..storage import read_reviews
-from .command_base import PATH, WRITTEN, Command, json_option, option, reviews_option, say
+from .command_base import PATH, WRITTEN_FILE, Command, json_option, option, reviews_option, say
 from .leaderboard import with_reviews
 from .printing import print_folded, print_table, write_json
 
@@ -73,7 +73,7 @@ _INDICES = 12
     "--show",
     "[FILE]",
     f"Write a report of both ({_PAGE}) and open it, the queries that differ most first.",
-    type=WRITTEN,
+    type=WRITTEN_FILE,
     is_flag=False,
     flag_value=_PAGE,
 )

@@ -14,7 +14,16 @@ import click
 from ..boxes import CONFIDENCE_DEFINITIONS, DEFAULT_CONFIDENCE
 from ..core import EXIT_SOME_FAILED, flag_name, missing_extra
 from ..export import TARGETS, TRAINERS, ExportError, exporter
-from .command_base import PATH, WRITTEN, Command, Decorator, option, runs_argument, say
+from .command_base import (
+    PATH,
+    WRITTEN_FOLDER,
+    Command,
+    Decorator,
+    begin_folder,
+    option,
+    runs_argument,
+    say,
+)
 
 if TYPE_CHECKING:
     from ..scoring import Run
@@ -43,7 +52,7 @@ _SERVERS = "; ".join(f"{name}: {row.server}" for name, row in TARGETS.items() if
     "--out",
     "DIR",
     f"Folder that is written [default: outputs/export/TARGET; {_SERVERS}].",
-    type=WRITTEN,
+    type=WRITTEN_FOLDER,
 )
 @_flag(
     "confidence",
@@ -81,7 +90,10 @@ def command(runs: tuple[Path, ...], target: str, out: Path | None, **flags: Any)
         if name not in TARGETS[target].flags:
             users = " or ".join(_targets_of(name))
             raise ValueError(f"{flag_name(name)} is for --to {users}. Leave it out")
-    out = out or default_folder(target)
+    if out is None:
+        out = default_folder(target)
+        if out is not None:
+            begin_folder(out)
     # They import pyarrow and scipy, which a --help need not wait for.
     from ..scoring import load_runs
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from ..benchmarks import benchmarks
 from ..core import as_called, counted, suffix_of
 from ..leaderboard import (
     Board,
@@ -30,8 +31,9 @@ from ..protocol import Reviews
 from ..scoring import PluginMissingError, RowData, Run, load_runs, reviewed_runs
 from ..storage import read_reviews, scores_in_other_spaces, scores_with_reviews
 from .command_base import (
-    WRITTEN,
+    WRITTEN_FOLDER,
     Command,
+    begin_folder,
     figures_option,
     is_quiet,
     option,
@@ -63,7 +65,11 @@ format_option = click.option(
 @click.command(cls=Command, examples=["python run_findit.py leaderboard outputs"])
 @results_argument
 @option(
-    "--out", "DIR", "Folder to write tables to.", type=WRITTEN, default=Path("outputs/leaderboard")
+    "--out",
+    "DIR",
+    "Folder to write tables to.",
+    type=WRITTEN_FOLDER,
+    default=Path("outputs/leaderboard"),
 )
 @format_option
 @reviews_option
@@ -103,6 +109,8 @@ def command(
         if reviews:
             raise ValueError("--best-marks excludes --reviews: stage 1 has no boxes to review")
         return _write_best_marks(runs)
+    for benchmark in benchmarks():
+        begin_folder(out / benchmark.name)
     boards = boards_from(runs, formats, RowData.SUMS, reviews, figures_in(figures_file))
     for board in boards:
         if len(boards) > 1:

@@ -32,6 +32,7 @@ from ..core import (
     printable_logs,
     program,
     read_env_file,
+    remembering_places,
     take_memory_piecewise,
 )
 from .command_base import (
@@ -260,7 +261,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         arguments = ["run", *arguments]
     sys.excepthook = say_traceback
     take_memory_piecewise()
-    with unread_output(), printable_logs():
+    with unread_output(), printable_logs(), remembering_places():
         return _run(arguments)
 
 

@@ -13,7 +13,7 @@ import click
 from ..analysis import reading_notes
 from ..benchmarks import benchmark_of
 from ..boxes import SPACE_KINDS
-from ..core import EXIT_REFUSED, EXIT_SOME_FAILED, as_called, is_disk_full, open_text
+from ..core import EXIT_REFUSED, EXIT_SOME_FAILED, as_called, is_disk_full, open_text, remember_file
 from ..data import BoxForm
 from ..models import check_stated
 from ..protocol import Settings, settings_from
@@ -126,6 +126,8 @@ def command(
         _refuse_unused_encoder(paths, settings, dataset)
     decided = read_reviews(reviews) if reviews else None
     at_hand = tables_of(paths, dataset) if reviews else set()
+    for path in paths:
+        _remember(path)
     rows: list[Mapping[str, Any]] = []
     notes: list[str] = []
     facts: list[RunFacts] = []
@@ -137,6 +139,7 @@ def command(
             if convert:
                 made = convert_file(path, dataset, choices)
                 file = made.path
+                _remember(file)
                 notes += made.notes
             file, as_before = open_score(file, settings)
             if decided is None:
@@ -178,6 +181,16 @@ def command(
     if not refused:
         return EXIT_SOME_FAILED if unscored else 0
     return EXIT_SOME_FAILED if rows else EXIT_REFUSED
+
+
+def _remember(predictions: Path) -> None:
+    """Remember the files of a score, so that another command's are not replaced.
+
+    Its provenance has the time of the score, which differs where nothing else does.
+    """
+    files = RunFiles(predictions)
+    remember_file(files.score)
+    remember_file(files.details)
 
 
 def _refuse_unused_encoder(paths: Iterable[Path], settings: Settings, dataset: str | None) -> None:

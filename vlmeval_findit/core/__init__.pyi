@@ -145,6 +145,12 @@ from .lock import (
     locked as locked,
 )
 
+from .places import (
+    remember_file as remember_file,
+    remember_folder as remember_folder,
+    remembering_places as remembering_places,
+)
+
 from .file_set import (
     FileSet as FileSet,
     new_file_set as new_file_set,

@@ -17,6 +17,7 @@ from typing import Any
 
 from .files import all_left_behind, atomic_write, clear_left_behind, unsafe_name, waiting_place
 from .lock import LockedError, locked
+from .places import check_as_before, note_written
 from .text_files import TextError, read_json
 
 _FILES = "files"  # What waits, each below the name that it will have
@@ -63,23 +64,38 @@ class FileSet:
 
         Raises:
             OSError: a file cannot be moved, so that the set is not finished.
+            WrittenMeanwhileError: another command wrote a file that this one remembered.
         """
         home = self._mark.parent
-        if not self.root.exists():
-            self.move(self.folder, self.root)  # All in one step
-        for folder, _, names in os.walk(self.folder):
-            for name in names:
-                path = Path(folder, name)
-                self.move(path, self.root / path.relative_to(self.folder))
-        if first:
-            self._moves.sort(key=lambda move: move[1] != self._name(self.root / first))
-        values = {"moves": self._moves, "deleted": self._deleted}
         with _alone_in(home):
             _settle(home)
+            self._list_moves(first)
+            self.check()
+            values = {"moves": self._moves, "deleted": self._deleted}
             draft = self._waiting / f".{_LIST}"
             draft.write_text(json.dumps(values), encoding="utf-8")
             draft.replace(self._waiting / _LIST)
             _finish(home, self._waiting)
+            for _, target in self._moves:
+                note_written(home / target)
+
+    def check(self) -> None:
+        """Refuse to replace what another command wrote meanwhile; raises as :meth:`commit`."""
+        for path in self._new_files():
+            check_as_before(self.root / path.relative_to(self.folder), path)
+        for name in self._deleted:
+            check_as_before(self._mark.parent / name, None)
+
+    def _new_files(self) -> list[Path]:
+        return [path for path in self.folder.rglob("*") if not path.is_dir()]
+
+    def _list_moves(self, first: str) -> None:
+        if not self.root.exists():
+            self.move(self.folder, self.root)  # All in one step
+        for path in self._new_files():
+            self.move(path, self.root / path.relative_to(self.folder))
+        if first:
+            self._moves.sort(key=lambda move: move[1] != self._name(self.root / first))
 
     def _name(self, path: Path) -> str:
         return Path(os.path.relpath(path, self._mark.parent)).as_posix()

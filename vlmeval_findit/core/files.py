@@ -19,6 +19,7 @@ from tempfile import TemporaryDirectory
 from typing import NamedTuple, TextIO
 
 from .lock import grants_to_all
+from .places import check_as_before, note_written
 
 
 def is_disk_full(error: BaseException) -> bool:
@@ -82,7 +83,8 @@ def modules_sha256(package: Path, folders: Iterable[str] = ("",)) -> str:
 def replacing(path: Path) -> Iterator[Path]:
     """Yield an empty temporary file next to ``path`` that replaces it at the end of the block.
 
-    After an error the old file stays. Every writer has another temporary file: boltons'
+    After an error the old file stays, and where another command wrote it meanwhile, that one
+    (:func:`check_as_before`). Every writer has another temporary file: boltons'
     ``atomic_save`` has one name for all, and ``atomicwrites`` is archived. A pipe or a device is
     written to: in its place a file would be there for every other program, too.
     """
@@ -97,7 +99,9 @@ def replacing(path: Path) -> Iterator[Path]:
     temporary, file = _new_temporary(path)
     try:
         yield temporary
+        check_as_before(path, temporary)
         temporary.replace(path)
+        note_written(path)
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise

@@ -47,6 +47,7 @@ def rewrite_folder(out: Path, target: str) -> Iterator[Path]:
         yield new
         written = sorted(path for path in new.rglob("*") if path.is_file())
         now = {path.relative_to(new).as_posix(): file_sha256(path) for path in written}
+        files.check()  # First, as what another command wrote was changed by nobody
         for name in {**before, **now}:
             path = out / name
             if path.is_file() and file_sha256(path) not in (before.get(name), now.get(name)):
