@@ -95,7 +95,7 @@ def test_two_formats_have_one_test_whoever_named_one(world: World) -> None:
 
 
 def test_what_the_wrong_format_costs_may_be_nothing(world: World) -> None:
-    """The interval of the sentence is that of the table, and has 0 where no test is significant."""
+    """The table's interval has 0 where no test is significant, and the sentence says so."""
     world.table("Pascal", [query(at, picture=f"{at}.jpg") for at in range(20)])
     for name, chance in ((JSON, 0.6), (TEXT, 0.5)):
         for model in ("A", "B", "C"):
@@ -104,4 +104,4 @@ def test_what_the_wrong_format_costs_may_be_nothing(world: World) -> None:
     spreads = format_spreads(board)
     rows = spread_table(board, spreads).records()
     assert all(row["to worst high"] >= 0 for row in rows)
-    assert "points (-" in spread_sentence(board, spreads)
+    assert "points (not told apart" in spread_sentence(board, spreads)

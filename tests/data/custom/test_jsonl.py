@@ -156,7 +156,7 @@ UGLY: list[tuple[list[Any], str]] = [
     ([but(TWO, boxes=[labelled([1, 2], "dog")])], "boxes[0], box: [1, 2] should be [x1, y1, x2"),
     ([{"image": "0.png", "label": "cat"}], "line 1: boxes is missing"),
     ([but(GOOD, boxes=CAT)], "line 1, boxes[0], box: 10 should be [x1, y1, x2, y2]"),
-    ([but(GOOD, boxes=[[0, 0, 98, 9]])], "boxes[0], (0.0, 0.0, 98.0, 9.0); as percent"),
+    ([but(GOOD, boxes=[[0, 0, 98, 9]])], "leaves its image of 96x64; as percent"),
     ([but(CLIP, boxes=[CAT])], "line 1, boxes: should be 4 lists of boxes, one a frame"),
     ([but(CLIP, boxes=[[], [], [CAT], [CAT, [5, 5, 1, 9]]])], "line 1, boxes[3][1], (5.0"),
     ([but(CLIP, images=[*frames("a")[:3], "small.png"])], "000.png is 96x64, but small.png is 32x"),

@@ -184,7 +184,8 @@ class _ImageFolders:
 @contextmanager
 def _only_import(name: str) -> Iterator[None]:
     """Let one process at a time import a name: of two, the other is told, not replaced."""
-    lock = unpacked_folder(name).with_name(f".{name}.lock")
+    # Beside the registry: an import that is refused leaves no folder.
+    lock = custom_datasets_file().with_name(f".{name}.lock")
     with Lock(lock, "another import is at work there"):
         yield
 
