@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from few_fast import few_fast
 from grids import grid
 from scored_runs import CallResult, World, query, saying, speaking, with_facts
 
@@ -56,7 +57,7 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("case", few_fast(CASES, 1))
 def test_everything_names_the_same_format(
     case: str, world: World, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

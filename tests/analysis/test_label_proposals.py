@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
+from few_fast import few_fast
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from random_models import GRID, TABLES, Habits, habits
@@ -67,7 +68,7 @@ class Table:
         return np.stack([boxes.min(0), boxes.max(0)])
 
 
-@pytest.mark.parametrize("name", TABLES)
+@pytest.mark.parametrize("name", few_fast(TABLES, 1))
 @settings(max_examples=12)
 @given(models=MODELS, seed=st.integers(0, 99))
 def test_proposals_come_from_the_answers_to_their_row(
@@ -90,8 +91,8 @@ def test_proposals_come_from_the_answers_to_their_row(
             assert (box <= high + 0.1).all()
 
 
-@pytest.mark.parametrize("models", [2, 3, 4, 12])
-@pytest.mark.parametrize("name", TABLES[:2])
+@pytest.mark.parametrize("models", few_fast([2, 3, 4, 12], 2))
+@pytest.mark.parametrize("name", few_fast(TABLES[:2], 1))
 def test_guesses_elsewhere_are_more_than_the_labels(name: str, models: int) -> None:
     """Each of many boxes is an object that the label lacks."""
     table = Table(name, [Habits(strays=12)] * models, seed=models)

@@ -180,7 +180,7 @@ KINDS: Mapping[str, tuple[Callable[[World], None], str, int, str]] = {
 
 
 @pytest.mark.filterwarnings("ignore:[0-9]+ rows without image")
-@pytest.mark.parametrize("kind", few_fast(KINDS, 4))
+@pytest.mark.parametrize("kind", few_fast(KINDS, 2))
 def test_the_notebook_runs_on_every_kind(
     kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

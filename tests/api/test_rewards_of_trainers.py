@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from few_fast import few_fast
 
 import vlmeval_findit as findit
 
@@ -475,15 +476,21 @@ def test_a_reward_function_is_pickled(trainer: Any) -> None:
 
 @pytest.mark.parametrize(
     ("replies", "said"),
-    [
-        (["<answer>[]</answer>##"], "none is in its format.*answer_marks='<answer> </answer>'"),
-        ([r"\boxed{[]}"], r"answer_marks='.*boxed\{ \}'"),
-        (["What?"], r"none is in its format \(.*The last: 'What\?'"),
-        ([f"{JSON}##STOP##", "[]##STOP##"], r"All end in '##STOP##': .*end_marks=\['##STOP##'\]"),
-        (['[{"bbox_2d": [1, 1, 9, 9]}]'], "all are in their format, but no box hits"),
-        (["[]", JSON], ""),
-        (["[]", "no"], ""),
-    ],
+    few_fast(
+        [
+            (["<answer>[]</answer>##"], "none is in its format.*answer_marks='<answer> </answer>'"),
+            (['[{"bbox_2d": [1, 1, 9, 9]}]'], "all are in their format, but no box hits"),
+            (["[]", JSON], ""),
+            ([r"\boxed{[]}"], r"answer_marks='.*boxed\{ \}'"),
+            (["What?"], r"none is in its format \(.*The last: 'What\?'"),
+            (
+                [f"{JSON}##STOP##", "[]##STOP##"],
+                r"All end in '##STOP##': .*end_marks=\['##STOP##'\]",
+            ),
+            (["[]", "no"], ""),
+        ],
+        3,
+    ),
 )
 def test_first_replies_that_earn_nothing_are_told_once(
     replies: list[str], said: str, caplog: pytest.LogCaptureFixture

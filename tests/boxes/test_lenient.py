@@ -354,7 +354,7 @@ def _plain(value: object) -> object:
     return [_plain(each) for each in value.items] if hasattr(value, "items") else value
 
 
-@every_pair("loop, form", LOOPS, [LABELS_VIDEO, TEXT])
+@every_pair("loop, form", LOOPS, [LABELS_VIDEO, TEXT], fast=15)
 def test_anything_that_is_long_is_read_in_linear_time(loop: str, form: ReplyFormat) -> None:
     strict = ParsedReply((), (), (), FormatFailure.NOT_JSON)
     check_linear(LOOPS[loop], lambda text: parse_leniently(text, form, strict), LENIENT)

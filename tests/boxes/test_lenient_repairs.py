@@ -225,7 +225,7 @@ LOOPS: dict[str, Callable[[int], str]] = {
 LOOPED_FORMATS = [ReplyFormat("json", "xyxy", multilabel=True, frames=3), TEXT_LABELS, POINT]
 
 
-@every_pair("loop, form", LOOPS, LOOPED_FORMATS)
+@every_pair("loop, form", LOOPS, LOOPED_FORMATS, fast=16)
 def test_a_loop_of_words_is_read_in_linear_time(loop: str, form: ReplyFormat) -> None:
     strict = ParsedReply((), (), (), FormatFailure.NOT_JSON)
     check_linear(LOOPS[loop], lambda text: parse_leniently(text, form, strict, GRID1000), LENIENT)

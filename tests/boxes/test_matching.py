@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
+from every_pair import every_pair
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -215,8 +216,7 @@ def cheapest_ious(predicted: ParsedReply, true: Truth, frame: int) -> list[list[
     return [values for cost, values in actual if cost < least + 1e-5]
 
 
-@pytest.mark.parametrize("labelled", [False, True], ids=["one label", "labels"])
-@pytest.mark.parametrize("frames", [1, 3], ids=["image", "video"])
+@every_pair("labelled, frames", [False, True], [1, 3])
 @given(st.data())
 @settings(max_examples=40)
 def test_a_batch_of_queries(labelled: bool, frames: int, data: st.DataObject) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import pytest
+from few_fast import every_nth_fast
 from grids import all_formats
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -206,7 +207,7 @@ LOOPED = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("loop", LOOPS)
+@pytest.mark.parametrize("loop", every_nth_fast(LOOPS, 3))
 def test_long_input_is_read_in_linear_time(loop: str) -> None:
     for form in LOOPED:
         check_linear(LOOPS[loop], lambda text, form=form: check(read(text, form), form))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
+from few_fast import every_nth_fast
 from grids import all_formats
 from hypothesis import given, settings
 from linear_time import check_linear, repeated
@@ -70,7 +71,7 @@ def check_places(boxes: list[BoxToWrite], form: ReplyFormat) -> None:
     assert len(set(numbers)) == len(numbers), "no number makes two boxes"
 
 
-@pytest.mark.parametrize(("form", "row"), TEXT_REPLIES + JSON_REPLIES)
+@pytest.mark.parametrize(("form", "row"), every_nth_fast(TEXT_REPLIES + JSON_REPLIES, 3))
 def test_boxes_of_ugly_replies_are_located(form: ReplyFormat, row: Row) -> None:
     reading = read(row.reply, form)
     for box, each in zip(reading.boxes, stated_places(row.reply, form, reading), strict=True):
@@ -149,7 +150,7 @@ def test_where_it_stands(
 LOOPS = repeated(["1", "[ ", '"', "1,", "[1, 2, 3, 4]", "1:", '\\"'])
 
 
-@pytest.mark.parametrize("loop", LOOPS)
+@pytest.mark.parametrize("loop", every_nth_fast(LOOPS, 3))
 def test_looking_for_places_takes_linear_time(loop: str) -> None:
     for form, beginning in ((FREE_TEXT, "[1, 2, 3, 4]"), (JSON, f"```json\n[{{{A}}}]\n```")):
 

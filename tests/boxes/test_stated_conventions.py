@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator, Sequence
 
 import pytest
+from every_pair import every_pair
 
 import vlmeval_findit as findit
 from benchmarks.changed_readings import random_replies
@@ -72,10 +73,7 @@ def replies_in_unit(words: str, box: Sequence[float]) -> Iterator[tuple[ReplyFor
     yield TEXT, f"| label | box ({words}) |\n|---|---|\n| dog | ({numbers}) |"
 
 
-@pytest.mark.parametrize("run", UNITS)
-@pytest.mark.parametrize(
-    ("unit", "words"), [(unit, each) for unit in WORDS for each in WORDS[unit]]
-)
+@every_pair("run, unit, words", UNITS, [(unit, each) for unit in WORDS for each in WORDS[unit]])
 def test_a_box_is_read_only_in_its_stated_unit(unit: str, words: str, run: str) -> None:
     for form, reply in replies_in_unit(words, UNITS[unit][0]):
         assert bool(boxes_in(reply, form, UNITS[run][1])) == (unit == run), reply
@@ -402,9 +400,8 @@ def replies_in_order(names: str, box: Sequence[float]) -> Iterator[tuple[str, st
         yield "json", f'{{"order": [{columns}], "boxes": [[{numbers}]]}}'
 
 
-@pytest.mark.parametrize("asked", ORDERS)
-@pytest.mark.parametrize(
-    ("order", "names"), [(order, names) for order in NAMES for names in NAMES[order]]
+@every_pair(
+    "asked, order, names", ORDERS, [(order, names) for order in NAMES for names in NAMES[order]]
 )
 def test_a_box_is_read_only_in_its_stated_order(order: str, names: str, asked: str) -> None:
     for output, reply in replies_in_order(names, ORDERS[order]):

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+from few_fast import few_fast
 
 from vlmeval_findit.cli import main
 from vlmeval_findit.core import TextError, parse_json
@@ -109,7 +110,7 @@ PAIRS = {
 
 
 @pytest.mark.parametrize("pairs", PAIRS)
-@pytest.mark.parametrize("place", [0, 1, 700, 1999])
+@pytest.mark.parametrize("place", few_fast([0, 1, 700, 1999], 1))
 def test_equal_keys_are_found_in_large_files(pairs: str, place: int, tmp_path: Path) -> None:
     """Files are decoded in parts, many elements at once; the line is that of the object."""
     elements = [f'{{"id": {number}, "bbox": [1, 2, 3, 4]}}' for number in range(2000)]

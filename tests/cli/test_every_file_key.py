@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from few_fast import every_nth_fast
 from grids import grid
 from jsonl_data import CAT, DOG, HEIGHT, WIDTH, make_images, write_lines
 from review_files import Reviewer
@@ -360,14 +361,14 @@ SEEN = [(name, key) for name, place in PLACES.items() for key in place.rows]
 UNREAD = [(name, key) for name, place in PLACES.items() for key in place.unread]
 
 
-@pytest.mark.parametrize(("name", "key"), SEEN)
+@pytest.mark.parametrize(("name", "key"), every_nth_fast(SEEN, 4))
 def test_a_key_changes_what_comes_of_a_file(name: str, key: str) -> None:
     place = PLACES[name]
     base, changed = place.rows[key]
     assert place.outcome(base) != place.outcome(changed)
 
 
-@pytest.mark.parametrize(("name", "key"), UNREAD)
+@pytest.mark.parametrize(("name", "key"), every_nth_fast(UNREAD, 4))
 def test_a_key_without_effect_is_for_people(name: str, key: str) -> None:
     place = PLACES[name]
     base, _ = next(iter(place.rows.values()))
@@ -375,7 +376,7 @@ def test_a_key_without_effect_is_for_people(name: str, key: str) -> None:
     assert place.outcome(base) == place.outcome({**base, key: value})
 
 
-@pytest.mark.parametrize(("name", "key"), [*SEEN, *UNREAD])
+@pytest.mark.parametrize(("name", "key"), every_nth_fast([*SEEN, *UNREAD], 5))
 def test_an_unknown_key_is_refused_with_the_nearest(name: str, key: str) -> None:
     place = PLACES[name]
     values = place.rows[key][1] if key in place.rows else {key: place.unread[key][1]}
@@ -386,7 +387,9 @@ def test_an_unknown_key_is_refused_with_the_nearest(name: str, key: str) -> None
     assert f"did you mean {key}?" in str(error.value)
 
 
-@pytest.mark.parametrize("key", sorted({row.images for row in BENCHMARK_DATASETS.values()}))
+@pytest.mark.parametrize(
+    "key", every_nth_fast(sorted({row.images for row in BENCHMARK_DATASETS.values()}), 4)
+)
 def test_a_folder_is_named_for_each_image_key(key: str) -> None:
     configured({"images": {key: "mine"}})
     assert image_folder(key).path == Path("configs/mine").absolute()

@@ -16,6 +16,7 @@ import click
 import pytest
 from chat_server import ChatServer, completion
 from custom_data import coco_values, write_voc
+from few_fast import every_nth_fast
 from fresh_copy import FreshCopy
 from paths import ROOT
 from refusal_files import LINES as LINES_OF_FILES
@@ -625,7 +626,7 @@ LINES = [
 ]
 
 
-@pytest.mark.parametrize(("command", "line", "flags"), LINES)
+@pytest.mark.parametrize(("command", "line", "flags"), every_nth_fast(LINES, 3))
 def test_a_flag_changes_what_comes_of_a_line(
     command: str, line: str, flags: list[str], typist: Typist
 ) -> None:

@@ -64,7 +64,7 @@ def written() -> str:
     return "\n".join(path.read_text(encoding="utf-8") for path in files)
 
 
-@every_pair("header, place", HEADERS, PLACES)
+@every_pair("header, place", HEADERS, PLACES, fast=3)
 def test_another_header_is_another_setup(
     header: tuple[str, str, str],
     place: str,

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from chat_server import Answer, Asked, ChatServer, completion
 from custom_data import data_folder
+from few_fast import few_fast
 from host_runs import STOCK, environment, require_host, run
 from PIL import Image
 
@@ -86,7 +87,7 @@ COMMANDS: dict[str, Callable[[ChatServer], list[str]]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", COMMANDS)
+@pytest.mark.parametrize("name", few_fast(COMMANDS, 3))
 def test_only_images_of_asked_rows_are_needed(
     name: str, images: Path, server: ChatServer, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from chat_server import ChatServer
+from few_fast import few_fast
 from server_options import SERVER_OPTIONS, typed
 
 from vlmeval_findit.cli import main
@@ -94,7 +95,7 @@ def test_an_option_without_effect_is_said(
     assert not Path("out").exists()
 
 
-@pytest.mark.parametrize("kind", ["a server", "a provider", "OpenRouter"])
+@pytest.mark.parametrize("kind", few_fast(["a server", "a provider", "OpenRouter"], 2))
 def test_an_option_with_effect_is_taken(
     kind: str, server: ChatServer, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from every_pair import every_pair
+from few_fast import every_nth_fast
 
 from vlmeval_findit.benchmarks.findit import parse
 from vlmeval_findit.boxes import read
@@ -30,6 +31,7 @@ from vlmeval_findit.core import (
 )
 
 FLAGS = {name: sorted(other_words.flags_of(command_named(name))) for name in COMMANDS}
+NAMED = sorted({flag for each in FLAGS.values() for flag in each if flag.startswith("--")})
 KEYS_ONLY = {"settings", "threads", "max-new-tokens"}
 """Names of ours that are keys in files, and no flags."""
 
@@ -75,7 +77,7 @@ def _commands_named(name: str, said: str) -> list[str]:
     return [name, *re.findall(r"(?:findit|run_findit\.py) ([a-z-]+)", said)]
 
 
-@pytest.mark.parametrize("name", sorted(COMMANDS))
+@pytest.mark.parametrize("name", every_nth_fast(sorted(COMMANDS), 3))
 def test_a_hint_names_flags_of_a_command_that_has_them(name: str) -> None:
     """Every word of the tables behind every command."""
     for word in sorted(OTHER_FLAGS):
@@ -96,7 +98,7 @@ def test_a_hint_names_flags_of_a_command_that_has_them(name: str) -> None:
             assert all(takers[1] in FLAGS[place] for place in places), (name, said)
 
 
-@pytest.mark.parametrize("name", sorted({*COMMANDS} - {"watch-checkpoints"}))
+@pytest.mark.parametrize("name", every_nth_fast(sorted({*COMMANDS} - {"watch-checkpoints"}), 3))
 def test_a_typed_flag_of_others_ends_in_its_hint(
     name: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -110,10 +112,8 @@ def test_a_typed_flag_of_others_ends_in_its_hint(
         assert said == _said(typed, name)
 
 
-@pytest.mark.parametrize("flag", sorted({flag for each in FLAGS.values() for flag in each}))
+@pytest.mark.parametrize("flag", every_nth_fast(NAMED, 3))
 def test_a_flag_of_other_commands_names_them(flag: str) -> None:
-    if not flag.startswith("--"):
-        pytest.skip("typed without a flag")
     for name, flags in FLAGS.items():
         if flag not in flags:
             said = _said(flag, name)
@@ -139,7 +139,7 @@ def test_a_flag_of_another_program_comes_before_what_is_missing(
     assert f"unknown flag {flag!r}: " in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("name", sorted(COMMANDS))
+@pytest.mark.parametrize("name", every_nth_fast(sorted(COMMANDS), 3))
 def test_letters_lead_to_no_flag_that_accepts_more(name: str) -> None:
     for flag in FLAGS[name]:
         word = flag.removeprefix("--")

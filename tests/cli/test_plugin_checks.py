@@ -8,6 +8,7 @@ from importlib import import_module
 from pathlib import Path
 
 import pytest
+from few_fast import every_nth_fast, few_fast
 from plugin_package import TEMPLATE, install, known_here
 from refl4_stand_in import prepared
 
@@ -30,11 +31,14 @@ def _data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize(
     ("words", "says"),
-    [
-        ("FindIt_Scenes_mini_xyxy_json_bbox_2d", r"right replies: F1@0.5 100.0"),
-        ("VPBench_Scenes_mini", r"wrong replies: Accuracy 0.0"),
-        ("SelfRetrieval_Scenes_mini --encoder FindIt-Nano-SigLIP", "right replies: Pairs "),
-    ],
+    few_fast(
+        [
+            ("FindIt_Scenes_mini_xyxy_json_bbox_2d", r"right replies: F1@0.5 100.0"),
+            ("VPBench_Scenes_mini", r"wrong replies: Accuracy 0.0"),
+            ("SelfRetrieval_Scenes_mini --encoder FindIt-Nano-SigLIP", "right replies: Pairs "),
+        ],
+        2,
+    ),
 )
 def test_builtin_benchmarks_pass(words: str, says: str, capsys: pytest.CaptureFixture[str]) -> None:
     if "encoder" in words:
@@ -189,7 +193,7 @@ def test_a_name_of_another_benchmark_is_refused(
     assert f"its name {name!r} is that of another benchmark" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(("base", "mistake"), CASES)
+@pytest.mark.parametrize(("base", "mistake"), every_nth_fast(CASES, 4))
 def test_a_mistake_is_named_with_its_place(
     base: str,
     mistake: tuple[str, str, str, str],

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from chat_server import Answer, Asked, ChatServer, completion
+from few_fast import every_nth_fast
 from jsonl_data import write_lines
 from PIL import Image
 
@@ -173,7 +174,7 @@ def test_without_a_fault_a_copy_goes_on(asked: tuple[str, Path], server: ChatSer
     assert server.asked == []
 
 
-@pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.__name__)
+@pytest.mark.parametrize("fault", every_nth_fast(FAULTS, 2), ids=lambda fault: fault.__name__)
 def test_the_last_cell_is_looked_at_before_the_first_call(
     asked: tuple[str, Path], fault: Callable[[str], None], server: ChatServer
 ) -> None:

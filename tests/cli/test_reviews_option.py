@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from few_fast import every_nth_fast
 from review_files import Reviewer, write
 from scored_runs import World, grid, query, speaking, with_facts
 
@@ -312,17 +313,20 @@ def test_scores_with_reviews_follow_runs_scored_again(audited: World) -> None:
 
 @pytest.mark.parametrize(
     "fact",
-    [
-        {"predictions_sha256": "0" * 64},
-        {"table_sha256": "0" * 64},
-        {"spaces": ({"kind": "unit", "source": "model table"},)},
-        {"forced": ("something",)},
-        {"thought_marks": ("<a>", "</a>")},
-        {"reads_like": "Gemma 4"},
-        {"scored_with": {"vlmeval_findit": "0"}},
-        {"plugins": {"one": "1"}},
-        {"scored_at": "2999-01-01T00:00:00+00:00"},
-    ],
+    every_nth_fast(
+        [
+            {"predictions_sha256": "0" * 64},
+            {"table_sha256": "0" * 64},
+            {"spaces": ({"kind": "unit", "source": "model table"},)},
+            {"forced": ("something",)},
+            {"thought_marks": ("<a>", "</a>")},
+            {"reads_like": "Gemma 4"},
+            {"scored_with": {"vlmeval_findit": "0"}},
+            {"plugins": {"one": "1"}},
+            {"scored_at": "2999-01-01T00:00:00+00:00"},
+        ],
+        3,
+    ),
     ids=lambda fact: next(iter(fact)),
 )
 def test_a_score_with_reviews_shares_what_the_other_rests_on(

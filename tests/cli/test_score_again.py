@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from every_pair import every_pair
+from few_fast import few_fast
 from review_files import Reviewer, write
 from scored_runs import World, saying, speaking
 
@@ -148,7 +149,7 @@ def test_spaces_are_listed_once_for_many_files(
 
 
 @pytest.mark.parametrize("kind", ["score", "details", "provenance"])
-@pytest.mark.parametrize("space", ["", "unit"])
+@pytest.mark.parametrize("space", few_fast(["", "unit"], 1))
 def test_every_file_of_a_score_can_be_scored(kind: str, space: str, world: World) -> None:
     path = world.predict("M", NAME, speaking(NAME, 0.9), folder="M")
     assert main(["score", str(path), *(["--space", space] if space else [])]) == 0
@@ -163,7 +164,7 @@ def test_every_file_of_a_score_can_be_scored(kind: str, space: str, world: World
 
 
 @pytest.mark.parametrize("kind", ["score", "details", "provenance"])
-@pytest.mark.parametrize("space", ["", "unit"])
+@pytest.mark.parametrize("space", few_fast(["", "unit"], 1))
 def test_every_file_of_a_reviewed_score_can_be_scored(kind: str, space: str, world: World) -> None:
     path = world.predict("M", NAME, speaking(NAME, 0.9), folder="M")
     voters = tuple(

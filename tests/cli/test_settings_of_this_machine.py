@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from chat_server import ChatServer, completion
+from every_pair import every_pair
 from host_runs import require_host
 
 import vlmeval_findit as findit
@@ -91,8 +92,7 @@ def test_every_setting_has_a_value() -> None:
     assert {*OF_THIS_MACHINE} == {*VALUES}
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("setting", VALUES)
+@every_pair("setting, kind", VALUES, KINDS)
 def test_files_and_flags_refuse_it(
     setting: str, kind: str, server: ChatServer, capsys: pytest.CaptureFixture[str]
 ) -> None:

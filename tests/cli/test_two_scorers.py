@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from every_pair import every_pair
+from few_fast import every_nth_fast
 from paths import ROOT
 from scored_runs import World, saying, small_world, speaking
 from stored_reproductions import stored
@@ -182,7 +183,7 @@ def test_scores_of_two_scorers_are_told_apart(
     assert "significant" not in said.replace("rank above is not significant", "")
 
 
-@pytest.mark.parametrize("reader", QUICK)
+@pytest.mark.parametrize("reader", every_nth_fast(QUICK, 3))
 def test_what_to_type_names_the_program_as_it_was_called(
     reader: str,
     outputs: tuple[Path, Path],

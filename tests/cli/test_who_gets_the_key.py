@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from chat_server import ChatServer, completion
 from every_pair import every_pair
+from few_fast import few_fast
 
 from vlmeval_findit.cli import main
 from vlmeval_findit.models import PROVIDERS
@@ -62,7 +63,7 @@ DOORS: Mapping[str, Callable[..., list[str]]] = {
 }
 
 
-@every_pair("variable, door", VARIABLES, DOORS)
+@every_pair("variable, door", VARIABLES, DOORS, fast=4)
 def test_an_address_of_the_environment_is_told_once(
     variable: str, door: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -74,7 +75,7 @@ def test_an_address_of_the_environment_is_told_once(
     assert line in caplog.text
 
 
-@pytest.mark.parametrize("variable", VARIABLES)
+@pytest.mark.parametrize("variable", few_fast(VARIABLES, 1))
 def test_a_typed_address_goes_before_the_environments(
     variable: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -87,7 +88,7 @@ def test_a_typed_address_goes_before_the_environments(
     assert "s3cret" not in caplog.text
 
 
-@pytest.mark.parametrize("variable", VARIABLES)
+@pytest.mark.parametrize("variable", few_fast(VARIABLES, 1))
 def test_the_usual_address_is_not_told(
     variable: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -120,7 +121,7 @@ ENTRIES: Mapping[str, Mapping[str, str]] = {
 FLAGS = ("--provider openai", "--base-url SERVER", "--provider openai --base-url SERVER")
 
 
-@every_pair("what, flags", ENTRIES, FLAGS)
+@every_pair("what, flags", ENTRIES, FLAGS, fast=3)
 def test_a_line_says_whose_key_is_sent_where(
     what: str, flags: str, server: ChatServer, monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],

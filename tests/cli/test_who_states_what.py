@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 from chat_server import Answer, Asked, ChatServer, completion
 from every_pair import every_pair
+from few_fast import few_fast
 from host_runs import RUN_FINDIT, STOCK, environment, require_host, run
 from PIL import Image
 
@@ -136,7 +137,7 @@ DOORS: list[Door] = [_asked_by_run, _asked_by_sweep, _asked_by_probe]
 each_door = pytest.mark.parametrize("door", DOORS, ids=lambda door: door.__name__)
 
 
-@every_pair("door, model, variable", DOORS, list(product((KNOWN, UNKNOWN), VARIABLES)))
+@every_pair("door, model, variable", DOORS, list(product((KNOWN, UNKNOWN), VARIABLES)), fast=6)
 def test_a_variable_is_for_models_whose_space_is_not_known(
     door: Door,
     model: str,
@@ -461,7 +462,7 @@ STATED: dict[str, tuple[list[str], list[str], str]] = {  # flags of run and scor
 }
 
 
-@pytest.mark.parametrize("what", STATED)
+@pytest.mark.parametrize("what", few_fast(STATED, 2))
 def test_result_and_board_name_all_that_was_stated(
     what: str,
     server: ChatServer,

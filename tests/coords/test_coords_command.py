@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from few_fast import few_fast
 from simulated_deployments import HABITS, PROFILES, Habit, convention, run
 
 from vlmeval_findit.benchmarks.findit import FindItQuery as Row
@@ -184,7 +185,7 @@ NEXT_STEPS = {
 }
 
 
-@pytest.mark.parametrize("name", NEXT_STEPS)
+@pytest.mark.parametrize("name", few_fast(NEXT_STEPS, 2))
 def test_whatever_fits_has_a_next_step(
     name: str, deployment: Deployment, capsys: pytest.CaptureFixture[str]
 ) -> None:

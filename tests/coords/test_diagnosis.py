@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from few_fast import few_fast
+from few_fast import every_nth_fast, few_fast
 from simulated_deployments import HABITS, PROFILES, Fault, Habit, convention, objects, run
 
 from vlmeval_findit.boxes import Space, reply_extent
@@ -140,10 +140,13 @@ def in_turn(*columns: Iterable[str]) -> list[tuple[str, ...]]:
 
 @pytest.mark.parametrize(
     ("order", "space", "declared"),
-    in_turn(
-        [each.name for each in ORDERS.values() if each.remark],
-        ("grid1000", "pixels", "unit"),
-        ("grid1000/xyxy", "pixels/xywh", "grid1000/yxyx", "unit/xyxy"),
+    few_fast(
+        in_turn(
+            [each.name for each in ORDERS.values() if each.remark],
+            ("grid1000", "pixels", "unit"),
+            ("grid1000/xyxy", "pixels/xywh", "grid1000/yxyx", "unit/xyxy"),
+        ),
+        2,
     ),
 )
 def test_exchanged_corners_are_named(order: str, space: str, declared: str) -> None:
@@ -159,7 +162,7 @@ def test_exchanged_corners_are_named(order: str, space: str, declared: str) -> N
 @pytest.mark.parametrize(
     ("space", "order"),
     few_fast(
-        in_turn([name for name in SPACES if name.startswith("x_")], ("xyxy", "yxyx", "xywh")), 4
+        in_turn([name for name in SPACES if name.startswith("x_")], ("xyxy", "yxyx", "xywh")), 2
     ),
 )
 def test_another_unit_on_each_side_is_named(space: str, order: str) -> None:
@@ -172,7 +175,7 @@ def test_another_unit_on_each_side_is_named(space: str, order: str) -> None:
 
 @pytest.mark.parametrize(
     ("name", "declared"),
-    few_fast(in_turn([name for name in SPACES if name.startswith("square")][::3], DECLARED[:2]), 4),
+    few_fast(in_turn([name for name in SPACES if name.startswith("square")][::3], DECLARED[:2]), 1),
 )
 def test_inputs_of_encoders_are_named(name: str, declared: str) -> None:
     """Or one that cannot be told from it: 490 from 512 by weak models."""
@@ -184,7 +187,7 @@ def test_inputs_of_encoders_are_named(name: str, declared: str) -> None:
 
 @pytest.mark.parametrize(
     ("habit", "declared", "profile"),
-    few_fast(in_turn(HABITS, DECLARED, ("phrases", "detection, 1024", "phrases")), 6),
+    few_fast(in_turn(HABITS, DECLARED, ("phrases", "detection, 1024", "phrases")), 3),
 )
 def test_a_right_run_does_not_alarm_whatever_its_model_does(
     habit: str, declared: str, profile: str
@@ -247,18 +250,21 @@ def test_a_part_of_the_boxes_keeps_its_pairs() -> None:
 
 @pytest.mark.parametrize(
     ("declared", "says", "profile"),
-    [
-        ("grid1000/xyxy", "pixels/xyxy", "referring"),
-        ("pixels/xyxy", "grid1000/xyxy", "phrases"),
-        ("smart_3136_12845056/xyxy", "smart_3136_200704/xyxy", "referring, wide"),
-        ("pixels/xyxy", "claude_standard/xyxy", "tiny, 8k"),
-        ("grid1000/xyxy", "letterbox1000/xyxy", "detection, 1024"),
-        ("smart_200704_1605632/xyxy", "smart_twice/xyxy", "phrases"),
-        ("grid1000/xyxy", "pixels_times_size/xyxy", "phrases"),
-        ("grid1000/xyxy", "grid1000_rot90cw/xyxy", "detection"),
-        ("grid1000/xyxy", "grid1000/yxyx", "phrases"),
-        ("grid1000/xyxy", "pixels/cxcywh", "detection"),
-    ],
+    every_nth_fast(
+        [
+            ("grid1000/xyxy", "pixels/xyxy", "referring"),
+            ("pixels/xyxy", "grid1000/xyxy", "phrases"),
+            ("smart_3136_12845056/xyxy", "smart_3136_200704/xyxy", "referring, wide"),
+            ("pixels/xyxy", "claude_standard/xyxy", "tiny, 8k"),
+            ("grid1000/xyxy", "letterbox1000/xyxy", "detection, 1024"),
+            ("smart_200704_1605632/xyxy", "smart_twice/xyxy", "phrases"),
+            ("grid1000/xyxy", "pixels_times_size/xyxy", "phrases"),
+            ("grid1000/xyxy", "grid1000_rot90cw/xyxy", "detection"),
+            ("grid1000/xyxy", "grid1000/yxyx", "phrases"),
+            ("grid1000/xyxy", "pixels/cxcywh", "detection"),
+        ],
+        3,
+    ),
 )
 def test_another_convention_is_named(declared: str, says: str, profile: str) -> None:
     arrays = answered(profile, convention(says), 3, 120)
@@ -271,8 +277,8 @@ def test_another_convention_is_named(declared: str, says: str, profile: str) -> 
 
 @pytest.mark.parametrize(
     "fault",
-    [Fault(scale=(0.62, 0.62)), Fault(scale=(1.22, 1.22)), Fault(scale=(1.0, 0.88)),
-     Fault(offset=(0.045, -0.035))],
+    every_nth_fast([Fault(scale=(0.62, 0.62)), Fault(scale=(1.22, 1.22)), Fault(scale=(1.0, 0.88)),
+     Fault(offset=(0.045, -0.035))], 2),
 )  # fmt: skip
 def test_a_frame_that_no_row_has(fault: Fault) -> None:
     declared = convention("claude_standard/xyxy")

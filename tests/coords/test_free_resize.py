@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import pytest
 from every_pair import every_pair
+from few_fast import few_fast
 from numpy.typing import NDArray
 from simulated_deployments import PROFILES, Habit, convention, run
 
@@ -57,7 +58,7 @@ RESIZES: Sequence[tuple[Callable[[Floats], Floats], str]] = [
 ]
 
 
-@every_pair("order, size, words", ["xyxy", "xywh"], RESIZES)
+@every_pair("order, size, words", ["xyxy", "xywh"], RESIZES, fast=3)
 def test_a_resize_of_no_list_is_one_fault(
     size: Callable[[Floats], Floats], words: str, order: str
 ) -> None:
@@ -91,7 +92,9 @@ def test_the_check_after_scoring_names_the_resize() -> None:
     assert "the answers follow pixels after smart_resize (factor 32" in warning
 
 
-@pytest.mark.parametrize("name", ["pixels/xyxy", "longer1024/xyxy", "smart_401408_1605632/xyxy"])
+@pytest.mark.parametrize(
+    "name", few_fast(["pixels/xyxy", "longer1024/xyxy", "smart_401408_1605632/xyxy"], 1)
+)
 def test_a_listed_convention_keeps_its_name(name: str) -> None:
     result = diagnose(run_arrays(answers(convention(name))), GRID)
     assert result.resize is None
@@ -112,7 +115,7 @@ def test_two_deployments_are_no_resize() -> None:
     assert result.verdict is CoordinateVerdict.MIXED
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", few_fast(range(4), 1))
 def test_a_right_model_with_habits_has_no_resize(seed: int) -> None:
     habit = Habit(miou=0.7, size=1.06, pull=0.05)
     assert diagnose(run_arrays(answers(GRID, seed, habit)), GRID).resize is None

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from few_fast import few_fast
 from simulated_deployments import PROFILES, objects
 
 from vlmeval_findit.benchmarks.findit import FindItQuery, write_table
@@ -86,7 +87,7 @@ FOUND = ["grid1000", "unit", "pixels", "percent", "smart_200704_1605632", "squar
 
 @pytest.mark.parametrize("space", FOUND)
 @pytest.mark.parametrize("order", [X_FIRST, Y_FIRST], ids=lambda order: order.name)
-@pytest.mark.parametrize("labels", [(), ("cat", "dog")], ids=["one", "labels"])
+@pytest.mark.parametrize("labels", few_fast([[], ["cat", "dog"]], 1), ids=["one", "labels"])
 def test_another_convention_is_named(space: str, order: Order, labels: Sequence[str]) -> None:
     found = told(answered(space, order, queries=80, labels=labels))
     truth = Convention(SPACES[space], order)
@@ -98,7 +99,7 @@ def test_another_convention_is_named(space: str, order: Order, labels: Sequence[
 
 
 @pytest.mark.parametrize("space", ["grid1000", "pixels", "unit", "square640"])
-@pytest.mark.parametrize("right", [0.3, 0.6, 1.0])
+@pytest.mark.parametrize("right", few_fast([0.3, 0.6, 1.0], 1))
 @pytest.mark.parametrize("spread", [0.05, 0.3])
 @pytest.mark.parametrize("seeds", [range(3), pytest.param(range(3, 10), marks=pytest.mark.slow)])
 def test_the_declared_convention_raises_no_alarm(

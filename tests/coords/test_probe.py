@@ -48,7 +48,7 @@ def test_the_box_is_that_of_the_pixels_that_differ(index: int) -> None:
 # --- what is named --------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", few_fast([name for name in SPACES if name != "grid1000"], 30))
+@pytest.mark.parametrize("name", few_fast([name for name in SPACES if name != "grid1000"], 10))
 def test_every_space_is_told_from_the_declared_space(name: str) -> None:
     truth = convention(f"{name}/xyxy")
     queries = told(truth)
@@ -57,7 +57,9 @@ def test_every_space_is_told_from_the_declared_space(name: str) -> None:
     assert convention_distance(run_arrays(queries), truth, result.named) < ALIKE_DISTANCE
 
 
-@every_pair("order, space", [name for name in ORDERS if name != "xyxy"], ["grid1000", "pixels"])
+@every_pair(
+    "order, space", [name for name in ORDERS if name != "xyxy"], ["grid1000", "pixels"], fast=5
+)
 def test_an_order_that_was_not_asked_for(space: str, order: str) -> None:
     truth = convention(f"{space}/{order}")
     result = judge_probe(told(truth), convention(f"{space}/xyxy"), GRID)
@@ -65,7 +67,7 @@ def test_an_order_that_was_not_asked_for(space: str, order: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["grid1000", "pixels", "unit", "claude_standard", "letterbox1"])
-@pytest.mark.parametrize("noise", [0.05, 0.1])
+@pytest.mark.parametrize("noise", few_fast([0.05, 0.1], 1))
 def test_a_declared_space_is_confirmed_or_the_right_named(name: str, noise: float) -> None:
     truth = convention(f"{name}/xyxy")
     queries = told(truth, noise)

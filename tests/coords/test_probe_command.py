@@ -53,7 +53,7 @@ def probe(server: ChatServer, *flags: str) -> int:
         (SMART, "smart_200704_1605632/xyxy", 0, "confirmed"),
         (None, "crop1000/xyxy", 1, "correct the deployment"),
         (None, "pixels/yxyx", 1, "numbers come as yxyx, and xyxy was asked for find the format"),
-    ], 3),
+    ], 2),
 )  # fmt: skip
 def test_what_is_declared_and_what_is_answered(
     serve: Serve, capsys: Out, declared: str | None, answers: str, status: int, output: str

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from few_fast import every_nth_fast
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -116,7 +117,7 @@ READERS: dict[str, tuple[str, Reader]] = {
 }
 
 
-@pytest.mark.parametrize(("name", "read"), READERS.values(), ids=READERS)
+@pytest.mark.parametrize(("name", "read"), every_nth_fast(READERS.values(), 3), ids=READERS)
 @pytest.mark.parametrize("kind", ["fifo", "device", "sparse"])
 def test_only_regular_files_of_the_right_kind_are_read(
     kind: str, name: str, read: Reader, tmp_path: Path
@@ -233,7 +234,9 @@ NO_YAML = {
 }
 
 
-@pytest.mark.parametrize(("text", "why"), NO_YAML.items(), ids=[each[:20] for each in NO_YAML])
+@pytest.mark.parametrize(
+    ("text", "why"), every_nth_fast(NO_YAML.items(), 4), ids=[each[:20] for each in NO_YAML]
+)
 def test_yaml_that_is_none_is_refused_with_its_line(text: str, why: str) -> None:
     with bounded(), pytest.raises(TextError) as refused:
         parse_yaml(text)

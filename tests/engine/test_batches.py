@@ -17,6 +17,7 @@ import pytest
 from batch_server import BatchServer, BatchSettings, one_box
 from engine_fakes import answered_keys, assert_answered_once, files, records
 from every_pair import every_pair
+from few_fast import few_fast
 from kills import status_in_a_fork
 from waits import until
 
@@ -123,14 +124,17 @@ def as_chat(body: Mapping[str, Any]) -> str:
 
 @pytest.mark.parametrize(
     ("kind", "settings"),
-    [
-        ("anthropic", {"loses_reply": 1}),
-        ("openai", {"loses_reply": 1, "gateway_status": 408}),
-        ("anthropic", {"loses_reply": 1, "gateway_status": 499}),
-        # How long an upload takes says nothing of when a batch is listed.
-        ("openai", {"loses_reply": 1, "hides": 1, "uploads": 0.2}),
-        ("openai", {"falls_over": 2}),
-    ],
+    few_fast(
+        [
+            ("anthropic", {"loses_reply": 1}),
+            ("openai", {"loses_reply": 1, "gateway_status": 408}),
+            ("anthropic", {"loses_reply": 1, "gateway_status": 499}),
+            # How long an upload takes says nothing of when a batch is listed.
+            ("openai", {"loses_reply": 1, "hides": 1, "uploads": 0.2}),
+            ("openai", {"falls_over": 2}),
+        ],
+        2,
+    ),
 )
 def test_a_batch_is_created_once_whatever_the_service_does(
     kind: str, settings: dict[str, Any], tmp_path: Path, caplog: Caplog
@@ -193,7 +197,7 @@ SPOILT: dict[str, tuple[Callable[[str, bytes], bytes], int, str]] = {  # with fa
 }
 
 
-@every_pair("name, kind", SPOILT, NAMES)
+@every_pair("name, kind", SPOILT, NAMES, fast=3)
 def test_readable_lines_of_results_are_stored_whatever_stands_beside_them(
     name: str, kind: str, tmp_path: Path
 ) -> None:
@@ -503,7 +507,7 @@ FAULTS: dict[str, dict[str, Any]] = {
 }
 
 
-@every_pair("fault, kind", FAULTS, NAMES)
+@every_pair("fault, kind", FAULTS, NAMES, fast=5)
 def test_nothing_is_paid_twice_whatever_goes_wrong(fault: str, kind: str, tmp_path: Path) -> None:
     with BatchServer(**{**FAULTS[fault], "busy": dict(FAULTS[fault].get("busy", {}))}) as server:
         given = batched(tmp_path, server, kind)

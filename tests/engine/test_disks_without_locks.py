@@ -38,7 +38,7 @@ GRANTED = "granted to all"
 LOCKS = ["ENOLCK", GRANTED, "sound", "EOPNOTSUPP", "ENOSYS", "EINVAL", "EIO", "EPERM"]
 
 
-@pytest.fixture(params=few_fast(LOCKS, 3), autouse=True)
+@pytest.fixture(params=few_fast(LOCKS, 2), autouse=True)
 def disk(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """Let the system's locks fail, or be granted to all."""
 

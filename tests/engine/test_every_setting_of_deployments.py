@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+from every_pair import every_pair
 from fake_program import Machine
 
 from vlmeval_findit.benchmarks import parse
@@ -183,8 +184,7 @@ def checked(
     return deployment, ""
 
 
-@pytest.mark.parametrize("called", OF_KINDS)
-@pytest.mark.parametrize("name", VALUES)
+@every_pair("name, called", VALUES, OF_KINDS)
 def test_a_setting_is_sent_recorded_and_in_the_key(
     name: str, called: str, machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -237,8 +237,7 @@ def acts(deployment: Deployment) -> list[Any]:
     return [seen_of(deployment), chat and chat.prices, prompt, resources]
 
 
-@pytest.mark.parametrize("called", OF_KINDS)
-@pytest.mark.parametrize("field", ENTRY)
+@every_pair("field, called", ENTRY, OF_KINDS)
 def test_a_field_of_an_entry_acts_or_is_refused(
     field: str, called: str, machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:

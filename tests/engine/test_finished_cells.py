@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from engine_fakes import FakeDeployment, FakeModel, Message, demo_sweep, files, go, records
+from few_fast import every_nth_fast
 
 from vlmeval_findit.benchmarks import parse
 from vlmeval_findit.core import command
@@ -225,7 +226,7 @@ DAMAGE: dict[str, Callable[[Finished], object]] = {
 }
 
 
-@pytest.mark.parametrize("what", DAMAGE)
+@pytest.mark.parametrize("what", every_nth_fast(DAMAGE, 4))
 def test_a_changed_file_is_scored_and_mended(what: str, finished: Finished) -> None:
     before = files(finished.sweep.work_dir)
     DAMAGE[what](finished)
@@ -264,7 +265,7 @@ CHANGES: dict[str, Callable[[Finished], object]] = {
 }
 
 
-@pytest.mark.parametrize("what", CHANGES)
+@pytest.mark.parametrize("what", every_nth_fast(CHANGES, 3))
 def test_a_changed_basis_is_scored_again(what: str, finished: Finished) -> None:
     CHANGES[what](finished)
     again = finished.again()

@@ -98,7 +98,7 @@ def refusing(then: Callable[[], float], *, with_date: bool) -> Callable[[Asked, 
 FAR_OFF = [clock for clock in CLOCKS if "minutes" not in clock]
 
 
-@every_pair("clock, with_date", FAR_OFF, [True, False])
+@every_pair("clock, with_date", FAR_OFF, [True, False], fast=4)
 def test_dates_to_wait_for_end_no_run(
     clock: str, with_date: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -114,7 +114,7 @@ def test_dates_to_wait_for_end_no_run(
     assert main(["leaderboard", str(tmp_path / "out")]) == 0
 
 
-@every_pair("clock, kind", CLOCKS, ["openai", "anthropic"])
+@every_pair("clock, kind", CLOCKS, ["openai", "anthropic"], fast=4)
 def test_batches_are_paid_once(
     clock: str, kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

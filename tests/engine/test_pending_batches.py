@@ -76,7 +76,7 @@ Command = Callable[..., list[str]]
 
 
 @pytest.mark.parametrize("journal", few_fast(JOURNALS, 1))
-@pytest.mark.parametrize("submits", [sweep, search])
+@pytest.mark.parametrize("submits", few_fast([sweep, search], 1))
 @pytest.mark.parametrize("then", [run, pytest.param(by_the_runner, marks=pytest.mark.host)])
 def test_a_run_pays_no_batch_again(
     journal: str,
@@ -115,7 +115,7 @@ def test_other_calls_of_the_folder_are_made(
     assert server.single == ROWS
 
 
-@pytest.mark.parametrize("journal", JOURNALS)
+@pytest.mark.parametrize("journal", few_fast(JOURNALS, 1))
 @pytest.mark.parametrize("command", [sweep, search])
 def test_a_dry_run_counts_what_is_on_its_way(
     journal: str,

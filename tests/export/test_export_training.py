@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from custom_data import data_folder
+from few_fast import every_nth_fast, few_fast
 from jsonl_data import LINES, import_lines
 from PIL import Image, ImageOps
 from scored_runs import World, saying, scored_outputs
@@ -106,7 +107,7 @@ FORMATS_OF = {
 }
 
 
-@pytest.mark.parametrize("family", FORMATS_OF)
+@pytest.mark.parametrize("family", few_fast(FORMATS_OF, 2))
 def test_answers_are_read_back_with_the_full_score(folder: Path, family: str) -> None:
     assert import_lines(folder, LINES[family]) == 0
     for name in FORMATS_OF[family]:
@@ -204,7 +205,7 @@ NUMBERS: dict[str, tuple[Callable[[int], list[float]], dict[str, Any], float]] =
 }
 
 
-@pytest.mark.parametrize("kind", NUMBERS)
+@pytest.mark.parametrize("kind", every_nth_fast(NUMBERS, 3))
 def test_answers_are_as_coarse_as_the_model(
     folder: Path, kind: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -375,11 +376,8 @@ def is_dark(image: Image.Image, x: float, y: float) -> bool:
 
 @pytest.mark.parametrize(
     ("trainer", "size"),
-    [
-        *((trainer, (200, 120)) for trainer in TRAINERS),
-        # Larger than what senders of pixels shrink images to
-        pytest.param("trl", (4300, 500), marks=pytest.mark.slow),
-    ],
+    # The last is larger than what senders of pixels shrink images to.
+    few_fast([*((trainer, (200, 120)) for trainer in TRAINERS), ("trl", (4300, 500))], 1),
 )
 def test_answers_hold_for_the_image_of_the_trainer(
     folder: Path, trainer: str, size: tuple[int, int]

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from chat_server import ChatServer, completion
+from few_fast import every_nth_fast
 from host_runs import require_host
 from host_task import run_task
 
@@ -71,20 +72,23 @@ def identity(work_dir: Path, model: str) -> Identity:
 
 @pytest.mark.parametrize(
     ("before", "now", "says"),
-    [
-        ([], ["--temperature", "0.7"], "setting temperature: recorded not set, now 0.7"),
-        (["--temperature", "0"], ["--temperature=0.7"], "setting temperature: recorded 0.0"),
-        ([], ["--top-p", "0.5"], "setting top_p"),
-        ([], ["--top-k", "5"], "setting top_k"),
-        ([], ["--repetition-penalty", "1.1"], "setting repetition_penalty"),
-        ([], ["--max-tokens", "99"], "setting max_tokens: recorded 32768, now 99"),
-        ([], ["--thinker"], "setting max_tokens: recorded 32768, now 65536"),
-        (["--extra-body", '{"seed": 1}'], ["--extra-body", '{"seed": 2}'], "setting seed"),
-        ([], ["--extra-body", '{"chat_template_kwargs": {"a": 1}}'], "chat_template_kwargs"),
-        ([], ["--custom-prompt", "internvl2"], "setting custom_prompt"),
-        ([], ["--local-media"], "setting local_media"),
-        ([], ["--base-url", "http://127.0.0.1:9/v1"], "endpoint: recorded http://127.0.0.1:"),
-    ],
+    every_nth_fast(
+        [
+            ([], ["--temperature", "0.7"], "setting temperature: recorded not set, now 0.7"),
+            (["--temperature", "0"], ["--temperature=0.7"], "setting temperature: recorded 0.0"),
+            ([], ["--top-p", "0.5"], "setting top_p"),
+            ([], ["--top-k", "5"], "setting top_k"),
+            ([], ["--repetition-penalty", "1.1"], "setting repetition_penalty"),
+            ([], ["--max-tokens", "99"], "setting max_tokens: recorded 32768, now 99"),
+            ([], ["--thinker"], "setting max_tokens: recorded 32768, now 65536"),
+            (["--extra-body", '{"seed": 1}'], ["--extra-body", '{"seed": 2}'], "setting seed"),
+            ([], ["--extra-body", '{"chat_template_kwargs": {"a": 1}}'], "chat_template_kwargs"),
+            ([], ["--custom-prompt", "internvl2"], "setting custom_prompt"),
+            ([], ["--local-media"], "setting local_media"),
+            ([], ["--base-url", "http://127.0.0.1:9/v1"], "endpoint: recorded http://127.0.0.1:"),
+        ],
+        3,
+    ),
 )
 def test_each_flag_that_changes_the_object_makes_another_run(
     before: list[str],
@@ -243,14 +247,17 @@ def test_a_space_from_the_runner_is_known_before_the_calls(
 
 @pytest.mark.parametrize(
     "words",
-    [
-        ["--data", DATA, "--model", "FullImage"],
-        [f"--data={DATA}", "--model=FullImage"],
-        ["--dat", DATA, "--model", "FullImage"],
-        ["--config=CONFIG"],
-        ["--conf", "CONFIG"],
-        ["--con=CONFIG"],
-    ],
+    every_nth_fast(
+        [
+            ["--data", DATA, "--model", "FullImage"],
+            [f"--data={DATA}", "--model=FullImage"],
+            ["--dat", DATA, "--model", "FullImage"],
+            ["--config=CONFIG"],
+            ["--conf", "CONFIG"],
+            ["--con=CONFIG"],
+        ],
+        3,
+    ),
 )
 @pytest.mark.parametrize("argv", [None, ["notebook", "-f", "kernel.json"]])
 def test_predictions_are_json_whatever_the_spelling(

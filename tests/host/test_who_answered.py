@@ -14,6 +14,7 @@ import pandas
 import pytest
 from chat_server import ChatServer, completion
 from every_pair import every_pair
+from few_fast import few_fast
 from host_task import run_task
 from PIL import Image
 
@@ -130,7 +131,7 @@ def in_another_format(folder: Path) -> None:
 STATES = (finished, killed, killed_again, killed_here, in_another_format)
 
 
-@every_pair("other, state", OTHERS, STATES)
+@every_pair("other, state", OTHERS, STATES, fast=3)
 def test_another_model_is_refused_before_a_call(
     other: str,
     state: Callable[[Path], None],
@@ -150,7 +151,7 @@ def test_another_model_is_refused_before_a_call(
     assert not servers[1].asked
 
 
-@pytest.mark.parametrize("state", STATES[:4])
+@pytest.mark.parametrize("state", few_fast(STATES[:4], 2))
 def test_the_same_model_goes_on_from_its_answers(
     state: Callable[[Path], None], one: ChatServer, tmp_path: Path
 ) -> None:
@@ -220,8 +221,7 @@ CUT = {
 }
 
 
-@pytest.mark.parametrize("length", [0, 1, 8])
-@pytest.mark.parametrize("name", CUT)
+@every_pair("name, length", CUT, [0, 1, 8])
 def test_a_cut_file_is_moved_aside(
     name: str,
     length: int,

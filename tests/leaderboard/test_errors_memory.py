@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from few_fast import few_fast
 from scored_runs import World, failing, query, saying, speaking
 from toy_benchmark import guessing, letters
 
@@ -37,7 +38,9 @@ def paths(letters: World) -> list[str]:
     return [str(letters.predict(*each)) for each in (*named, ("Talks", JSON, talks))]
 
 
-@pytest.mark.parametrize(("by", "paired"), [("size", True), ("label", False), ("time", True)])
+@pytest.mark.parametrize(
+    ("by", "paired"), few_fast([("size", True), ("label", False), ("time", True)], 2)
+)
 def test_the_output_is_that_of_rows_with_details(
     paths: list[str], tmp_path, monkeypatch, capsys, by: str, paired: bool
 ) -> None:

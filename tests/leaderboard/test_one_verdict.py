@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 from boards import NOW
+from few_fast import few_fast
 from openpyxl import load_workbook
 from random_folders import make_folder
 from scored_runs import CallResult, World, query, small_world, speaking
@@ -134,7 +135,7 @@ def test_ranks_are_the_tests_of_all_pairs(board: Board) -> None:
     assert {0, 1} <= widths, "some are certain and some are not"
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", few_fast(range(3), 1))
 def test_ranks_of_random_folders_are_these_tests(
     seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -226,12 +227,15 @@ def test_the_report_tells_models_apart_as_their_ranks_do(board: Board) -> None:
 
 @pytest.mark.parametrize(
     ("models", "certain"),
-    [
-        ({"Best": (0.99,), "Poor": (0.15,)}, "Yes"),
-        ({"Best": (0.8,), "Same": (0.75,)}, "No, it may be chance"),
-        # The second is told apart from the best, if at all, as the third is.
-        (SKILLS, None),
-    ],
+    few_fast(
+        [
+            ({"Best": (0.99,), "Poor": (0.15,)}, "Yes"),
+            ({"Best": (0.8,), "Same": (0.75,)}, "No, it may be chance"),
+            # The second is told apart from the best, if at all, as the third is.
+            (SKILLS, None),
+        ],
+        2,
+    ),
 )
 def test_the_card_is_certain_where_the_best_has_one_rank(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, models: dict[str, tuple[float, ...]], certain
@@ -337,7 +341,7 @@ def test_compare_says_what_a_board_of_both_says(world: World, sides: tuple[str, 
         assert of_files == rows[table]
 
 
-@pytest.mark.parametrize("count", [2, 3])
+@pytest.mark.parametrize("count", few_fast([2, 3], 1))
 def test_compare_says_of_formats_what_a_board_says(
     count: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

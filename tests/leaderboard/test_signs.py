@@ -301,7 +301,7 @@ def test_each_output_says_what_p_values_are_corrected_for(
 CHOSEN = re.compile(r"best of (\d+|many)|in its best format|optimistic|formats tried|elsewhere")
 
 
-@pytest.mark.parametrize("named", ["xyxy_json", "Many=xywh_json", "Many=xyxy_text"])
+@pytest.mark.parametrize("named", few_fast(["xyxy_json", "Many=xywh_json", "Many=xyxy_text"], 1))
 def test_a_named_format_is_the_best_of_none(world: World, named: str, capsys, tmp_path) -> None:
     chosen = board_of(world, 40, ("Pascal", "SVG"))
     board = make_board(load_runs([world.runs]), [named])

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from boards import JSON, TEXT, board, runs
+from few_fast import few_fast
 from scored_runs import World, speaking
 
 from vlmeval_findit import compare as api_compare
@@ -200,11 +201,14 @@ NOTE = "answered by 2 models: 5 rows by gpt-x-2026-01, 7 rows by gpt-x-2026-09"
 
 @pytest.mark.parametrize(
     ("answered_by", "note"),
-    [
-        (MIXED, NOTE),
-        (["small-3b"] * ROWS, "answered by small-3b; asked was gpt-x"),
-        (["openai/gpt-x-2026-01"] * ROWS, None),
-    ],
+    few_fast(
+        [
+            (MIXED, NOTE),
+            (["small-3b"] * ROWS, "answered by small-3b; asked was gpt-x"),
+            (["openai/gpt-x-2026-01"] * ROWS, None),
+        ],
+        1,
+    ),
 )
 def test_every_output_says_which_model_answered(
     world: World, capsys: Capsys, answered_by: list[str], note: str | None

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 
 import pytest
 from costly_runs import costing, partly_failed
+from few_fast import every_nth_fast
 from hypothesis import given
 from hypothesis import strategies as st
 from scored_runs import World, saying, speaking
@@ -77,7 +78,9 @@ def test_each_cost_has_its_front(world: World) -> None:
     assert on_front(panel, DOLLARS) == set()
 
 
-@pytest.mark.parametrize("cost", [cost for cost in COSTS if cost.axis], ids=lambda cost: cost.name)
+@pytest.mark.parametrize(
+    "cost", every_nth_fast([cost for cost in COSTS if cost.axis], 3), ids=lambda cost: cost.name
+)
 def test_a_cost_of_some_answers_is_on_no_front(cost: Cost, world: World) -> None:
     """Whoever's cheapest answers alone are known would beat everybody."""
     whole = world.run("Whole", JSON, speaking(JSON, 0.9))

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from costly_runs import with_records
+from few_fast import every_nth_fast, few_fast
 from report_browser import IN_BROWSER, opened_page
 from scored_runs import World, small_world, speaking
 from stored_reproductions import NAME, reproduced
@@ -104,7 +105,7 @@ def test_a_whole_page_has_all_sections(whole: str) -> None:
     assert "This section could not be made" not in whole
 
 
-@pytest.mark.parametrize("key", KEYS)
+@pytest.mark.parametrize("key", every_nth_fast(KEYS, 4))
 @pytest.mark.parametrize(
     "part",
     [
@@ -212,7 +213,7 @@ def test_the_caller_of_a_page_gets_the_error(board: Board, monkeypatch: pytest.M
 # --- the command ----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("key", ["headlines", "labels"])
+@pytest.mark.parametrize("key", few_fast(["headlines", "labels"], 1))
 def test_the_command_names_the_section_and_says_so(
     key: str, world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
 ) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from few_fast import few_fast
 from many_runs import FORMATS, make_runs
 from report_browser import NEEDS_CHROMIUM, choose, drawn, emulated, opened_page
 
@@ -49,7 +50,7 @@ def few(board: Board, models: int) -> Board:
     return make_board([row.run for row in board.runs if row.run.model in board.models[:models]])
 
 
-@pytest.mark.parametrize("models", [1, MOST_CURVES, MOST_CURVES + 1])
+@pytest.mark.parametrize("models", few_fast([1, MOST_CURVES, MOST_CURVES + 1], 2))
 def test_curves_are_those_of_the_first_models(
     board: Board, monkeypatch: pytest.MonkeyPatch, models: int
 ) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from boards import JSON, LABELS_JSON, NOW, TEXT, board, many, runs
+from few_fast import every_nth_fast, few_fast
 from report_browser import luminance
 from scored_runs import World, failing, grid, query, saying, speaking
 
@@ -100,27 +101,30 @@ def test_a_certain_lead_and_its_format(world: World) -> None:
 
 @pytest.mark.parametrize(
     ("of_good", "of_next", "because"),
-    [
-        ([JSON], [JSON], "the only format asked; for Next, too"),
-        (
-            [JSON],
-            [JSON, TEXT, YXYX],
-            "the only format asked; Next is also reported in it, the best of 3",
-        ),
-        (
-            [JSON, TEXT],
-            [JSON, TEXT, YXYX],
-            "the best of 2 formats for Good; Next is also reported in it, the best of 3",
-        ),
-        ([JSON, TEXT], [JSON, TEXT], "the best of 2 formats for Good; for Next, too"),
-        ([JSON], [TEXT], "the only format asked; for Next it is xyxy_text"),
-        (
-            [JSON, LABELS_JSON, TEXT],
-            [JSON, LABELS_JSON],
-            "the only format on all its datasets; Next is also reported in it, the only format "
-            "asked",
-        ),
-    ],
+    every_nth_fast(
+        [
+            ([JSON], [JSON], "the only format asked; for Next, too"),
+            (
+                [JSON],
+                [JSON, TEXT, YXYX],
+                "the only format asked; Next is also reported in it, the best of 3",
+            ),
+            (
+                [JSON, TEXT],
+                [JSON, TEXT, YXYX],
+                "the best of 2 formats for Good; Next is also reported in it, the best of 3",
+            ),
+            ([JSON, TEXT], [JSON, TEXT], "the best of 2 formats for Good; for Next, too"),
+            ([JSON], [TEXT], "the only format asked; for Next it is xyxy_text"),
+            (
+                [JSON, LABELS_JSON, TEXT],
+                [JSON, LABELS_JSON],
+                "the only format on all its datasets; Next is also reported in it, the only format "
+                "asked",
+            ),
+        ],
+        2,
+    ),
 )
 def test_each_model_says_what_its_format_was_compared_with(
     world: World, of_good: list[str], of_next: list[str], because: str
@@ -215,7 +219,7 @@ def test_heat_map_values_are_readable() -> None:
         assert (1.05 / (light + 0.05) if white else (light + 0.05) / 0.05) >= 4.5
 
 
-@pytest.mark.parametrize("doubts", [0, 1, 3])
+@pytest.mark.parametrize("doubts", few_fast([0, 1, 3], 2))
 def test_spaces_in_doubt_are_on_the_first_screen(runs: list[Run], doubts: int) -> None:
     changed = []
     for at, run in enumerate(runs):

@@ -8,6 +8,7 @@ from functools import cache
 
 import numpy as np
 import pytest
+from few_fast import every_nth_fast, few_fast
 from reproductions import attempt as hand_made
 from reproductions import dataset_of, deployed, figure, predictions, query
 from simulated_deployments import PROFILES, Fault, Habit, Rng, convention, run
@@ -116,25 +117,33 @@ def test_a_new_cause_is_a_check_and_its_row(monkeypatch: pytest.MonkeyPatch) -> 
 
 @pytest.mark.parametrize(
     ("says", "finding", "advice"),
-    [
-        ("pixels/xyxy", "The replies are pixels of the image", "--space pixels"),
-        (
-            "smart_200704_1605632/xyxy",
-            "are pixels after smart_resize (200704 to 1605632)",
-            """--space '{"kind": "smart_resize", "min_pixels": 200704, "max_pixels": 1605632}'""",
-        ),
-        ("grid1000/yxyx", "The replies are yxyx, and are read as xyxy", "--format yxyx_json_bbox"),
-        (
-            "letterbox1000/xyxy",
-            "thousandths of the image padded to a square",
-            "without padding them to a square",
-        ),
-        (
-            "longer1000/xyxy",
-            "thousandths of the longer side",
-            "No --space reads thousandths of the longer side",
-        ),
-    ],
+    every_nth_fast(
+        [
+            ("pixels/xyxy", "The replies are pixels of the image", "--space pixels"),
+            (
+                "smart_200704_1605632/xyxy",
+                "are pixels after smart_resize (200704 to 1605632)",
+                """--space '{"kind": "smart_resize", "min_pixels": 200704, """
+                """"max_pixels": 1605632}'""",
+            ),
+            (
+                "grid1000/yxyx",
+                "The replies are yxyx, and are read as xyxy",
+                "--format yxyx_json_bbox",
+            ),
+            (
+                "letterbox1000/xyxy",
+                "thousandths of the image padded to a square",
+                "without padding them to a square",
+            ),
+            (
+                "longer1000/xyxy",
+                "thousandths of the longer side",
+                "No --space reads thousandths of the longer side",
+            ),
+        ],
+        3,
+    ),
 )
 def test_other_convention_is_named_with_its_figure(says: str, finding: str, advice: str) -> None:
     noticed = cause(attempt(convention(says)))
@@ -239,13 +248,16 @@ def test_answers_in_thoughts_are_read_there() -> None:
 
 @pytest.mark.parametrize(
     ("text", "words", "is_sure"),
-    [
-        ("[]", 'state an empty list, as "[]"', False),
-        ("", "are empty", True),
-        ("I see no picture.", 'have words and no number, as "I see no picture."', True),
-        ('[{"bbox_2d": []}]', "state an empty list", False),
-        ("1 or 2", 'are in a form that nobody reads, as "1 or 2"', False),
-    ],
+    every_nth_fast(
+        [
+            ("[]", 'state an empty list, as "[]"', False),
+            ("", "are empty", True),
+            ("I see no picture.", 'have words and no number, as "I see no picture."', True),
+            ('[{"bbox_2d": []}]', "state an empty list", False),
+            ("1 or 2", 'are in a form that nobody reads, as "1 or 2"', False),
+        ],
+        2,
+    ),
 )
 def test_answers_without_a_box_are_left_out(text: str, words: str, is_sure: bool) -> None:
     tried = attempt(change=on_rows(0.5, lambda reply: Reply(reply.index, text)))
@@ -357,13 +369,20 @@ def test_space_of_the_user_is_compared_with_the_published() -> None:
 
 @pytest.mark.parametrize(
     ("published", "agreement", "advice"),
-    [
-        # What the user typed hides what would be the default.
-        ("grid1000", ConditionAgreement.YOURS, "Type the same command without --space"),
-        ("unknown", ConditionAgreement.NOT_TOLD, "Type the same command without --space"),
-        # The figure itself is of another space.
-        ("pixels", ConditionAgreement.AS_PUBLISHED, "Type the same command with --space grid1000"),
-    ],
+    few_fast(
+        [
+            # What the user typed hides what would be the default.
+            ("grid1000", ConditionAgreement.YOURS, "Type the same command without --space"),
+            ("unknown", ConditionAgreement.NOT_TOLD, "Type the same command without --space"),
+            # The figure itself is of another space.
+            (
+                "pixels",
+                ConditionAgreement.AS_PUBLISHED,
+                "Type the same command with --space grid1000",
+            ),
+        ],
+        1,
+    ),
 )
 def test_advice_where_a_space_was_typed(
     published: str, agreement: ConditionAgreement, advice: str

@@ -5,21 +5,19 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from few_fast import few_fast
 from unlisted_setups import WRONG, Model, attempt, is_right, right, right_models
 
 from vlmeval_findit.reproduction import Attempt, Cause, find_causes, judge_attempt
 
 # A fault of each kind, that fast machines look at in a second
 _QUICK = (
-    "smart_resize 0: factor 32, at least 521460",
     "mirrored",
     "every third call has no picture",
-    "a gateway falls back to another model in pixels",
     "a cache by picture",
     "every answer is the one before",
     "answers are late by up to eight rows",
     "a third are answers to any request",
-    "decimal commas",
     "four corners",
 )
 
@@ -80,14 +78,17 @@ def test_what_is_stated_is_always_looked_at(name: str, more: list[str]) -> None:
 
 @pytest.mark.parametrize(
     ("name", "words"),
-    [
-        ("a fifth are empty", "84 are empty"),
-        ("a fifth refuse", "have words and no number, as \"I'm sorry"),
-        ("decimal commas", 'for example "[0,018; 0,030'),
-        ("in words", 'not JSON 420; for example "x from 18 to 507'),
-        ("four corners", 'not an object 420; for example "[18, 30, 507, 30'),
-        ("a third ends early", "end before their box does"),
-    ],
+    few_fast(
+        [
+            ("a fifth are empty", "84 are empty"),
+            ("four corners", 'not an object 420; for example "[18, 30, 507, 30'),
+            ("a third ends early", "end before their box does"),
+            ("a fifth refuse", "have words and no number, as \"I'm sorry"),
+            ("decimal commas", 'for example "[0,018; 0,030'),
+            ("in words", 'not JSON 420; for example "x from 18 to 507'),
+        ],
+        3,
+    ),
 )
 def test_boxless_replies_are_told_by_what_they_are(name: str, words: str) -> None:
     wrong = WRONG[name]

@@ -175,7 +175,7 @@ def convert(written: Written, folder: Path, data: str = DATA) -> int:
     return main(["score", str(path), "--convert", "--data", data, *written.flags])
 
 
-@every_pair("shape, data", SHAPES, VARIANTS)
+@every_pair("shape, data", SHAPES, VARIANTS, fast=10)
 def test_every_shape_of_the_right_boxes_scores_100(
     shape: str, data: str, folder: Path, tmp_path: Path
 ) -> None:

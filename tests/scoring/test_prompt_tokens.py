@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from chat_server import Answer, Asked, ChatServer, completion
+from few_fast import every_nth_fast
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -79,7 +80,7 @@ def printed_of(name: str, answer: Callable[[Asked, int], Answer], folder: Path, 
     return " ".join(capsys.readouterr().out.split())
 
 
-@pytest.mark.parametrize("server", SERVERS)
+@pytest.mark.parametrize("server", every_nth_fast(SERVERS, 3))
 def test_who_is_blamed(server: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     answer, expected = SERVERS[server]
     printed = printed_of(TASKS[0], answer, tmp_path, capsys)
@@ -88,7 +89,7 @@ def test_who_is_blamed(server: str, tmp_path: Path, capsys: pytest.CaptureFixtur
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("server", SERVERS)
+@pytest.mark.parametrize("server", every_nth_fast(SERVERS, 3))
 @pytest.mark.parametrize("name", [*TASKS[1:], QUESTIONS])
 def test_who_is_blamed_on_other_tasks(
     name: str, server: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]

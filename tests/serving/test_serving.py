@@ -142,7 +142,7 @@ LINES = (
 )
 
 
-@every_pair("line, program", LINES, PROGRAMS)
+@every_pair("line, program", LINES, PROGRAMS, fast=4)
 def test_a_dry_run_needs_no_program(
     line: str, program: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 import pytest
 from equal_formats import Formats
+from few_fast import few_fast
 from paths import ROOT
 from scipy import stats
 from syntax_trees import nodes_of
@@ -71,7 +72,7 @@ def test_two_named_beforehand_are_a_pair_of_two() -> None:
 # --- how often a claim is false, in the tables themselves: benchmarks/test_best_of_many.py --------
 
 
-@pytest.mark.parametrize(("count", "images", "alike"), [(19, 50, 0.8), (19, 200, 0.5)])
+@pytest.mark.parametrize(("count", "images", "alike"), few_fast([(19, 50, 0.8), (19, 200, 0.5)], 1))
 def test_of_equal_formats_few_are_called_worse(count: int, images: int, alike: float) -> None:
     """Measured: 0.5 to 4 %; each against the best with Holm's method for the others: 13 to 21 %."""
     random = np.random.default_rng(images)

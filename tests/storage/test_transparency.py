@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from every_pair import every_pair
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
@@ -132,8 +133,7 @@ def test_half_transparent_pixels_are_mixed_with_white(tmp_path: Path) -> None:
     assert np.asarray(decode_image(path)).ravel().tolist() == [127] * 12
 
 
-@pytest.mark.parametrize("mode", ["RGBA", "LA", "RGB", "L", "P"])
-@pytest.mark.parametrize("kind", ["PNG", "WEBP", "TIFF"])
+@every_pair("mode, kind", ["RGBA", "LA", "RGB", "L", "P"], ["PNG", "WEBP", "TIFF"])
 @given(seed=st.integers(0, 2**32 - 1))
 @settings(max_examples=10)
 def test_opaque_images_keep_every_pixel(mode: str, kind: str, seed: int) -> None:

@@ -14,6 +14,7 @@ from pathlib import Path
 import openpyxl
 import pyarrow
 import pytest
+from few_fast import few_fast
 from pyarrow import parquet
 
 from vlmeval_findit.core import UnpackedSizeError, gunzip, most_unpacked
@@ -80,16 +81,16 @@ def many_rows(xml: bytes) -> bytes:
 
 
 BOMBS = {
-    "a long cell": lambda: sheet(long_cell),
-    "many rows": lambda: sheet(many_rows),
     "blanks behind the sheet": lambda: sheet(more=MEGABYTES),
     "a theme": lambda: sheet(member="theme1.xml", more=20),
     "styles": lambda: sheet(member="styles.xml", more=20),
     "relations": lambda: sheet(member="workbook.xml.rels", more=20),
+    "a long cell": lambda: sheet(long_cell),
+    "many rows": lambda: sheet(many_rows),
 }
 
 
-@pytest.mark.parametrize("bomb", BOMBS)
+@pytest.mark.parametrize("bomb", few_fast(BOMBS, 4))
 def test_a_sheet_that_unpacks_to_too_much_is_refused(bomb: str, tmp_path: Path) -> None:
     path = tmp_path / "m.xlsx"
     path.write_bytes(BOMBS[bomb]())
@@ -109,7 +110,7 @@ def held_while(read: Callable[[], object]) -> None:
         assert peak < MOST_HELD
 
 
-@pytest.mark.parametrize("members", [1, 40])
+@pytest.mark.parametrize("members", few_fast([40, 1], 1))
 def test_gzip_is_unpacked_up_to_a_limit(members: int) -> None:
     packed = gzip.compress(b"0" * ((MEGABYTES << 20) // members)) * members
     with pytest.raises(UnpackedSizeError, match="it unpacks from"):

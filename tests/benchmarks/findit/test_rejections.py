@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import pytest
+from few_fast import every_nth_fast
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -39,7 +40,7 @@ def outcomes(replies: Sequence[str | None], how: str, truth: Truth) -> list[list
     return [[name for name in names if row.sums.get(name)] for row in scored.queries]
 
 
-@pytest.mark.parametrize("how", FORMATS)
+@pytest.mark.parametrize("how", every_nth_fast(FORMATS, 2))
 def test_a_reply_of_the_corpus_has_one_outcome(how: str) -> None:
     replies = [*OF_CORPUS, "", None]
     assert {len(each) for each in outcomes(replies, how, findit.truth([]))} == {1}
@@ -54,7 +55,7 @@ def test_a_random_reply_has_one_outcome(replies: list[str], how: str) -> None:
     assert {len(each) for each in outcomes(replies, how, findit.truth([]))} == {1}
 
 
-@pytest.mark.parametrize("how", FORMATS)
+@pytest.mark.parametrize("how", every_nth_fast(FORMATS, 2))
 def test_a_query_of_ignored_objects_has_none(how: str) -> None:
     replies = [*OF_CORPUS, "[]", "[0, 0, 500, 500]", "[900, 900, 999, 999]", "No.", "", None]
     assert not any(outcomes(replies, how, CROWD))

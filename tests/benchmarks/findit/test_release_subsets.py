@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from conformance.findit import subset_queries
+from few_fast import every_nth_fast
 
 from vlmeval_findit.benchmarks.findit import (
     DATASETS,
@@ -100,7 +101,7 @@ def test_preparing_a_subset(tmp_path: Path) -> None:
 @pytest.mark.shared
 @pytest.mark.parametrize(
     ("dataset", "multilabel"),
-    list(tables_of(None)),
+    every_nth_fast(list(tables_of(None)), 5),
     ids=lambda value: value.name if isinstance(value, Dataset) else "labels" * value,
 )
 def test_a_subset_is_read_as_it_was_written(

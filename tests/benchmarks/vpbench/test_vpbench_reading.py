@@ -166,7 +166,7 @@ def test_the_published_letter_of_what_it_gets_wrong() -> None:
         " ", "answer:", "<a", "A. cat\n", "A or ", "_", "- ", "option ", "答", "<think>", "teddy ",
         "is correct ", "so, ", "wait, no, ", "a is wrong ", "not a, ", ", b", "no. ",
         "all but ", "(a) ",
-    ], 8),
+    ], 4),
 )  # fmt: skip
 def test_a_long_reply_takes_time_in_proportion(piece: str) -> None:
     # Four times as long takes four times as long, not sixteen; with room for a busy machine.

@@ -5,10 +5,12 @@ from __future__ import annotations
 import csv
 import json
 from collections.abc import Sequence
+from itertools import product
 from pathlib import Path
 
 import numpy as np
 import pytest
+from every_pair import every_pair
 from PIL import Image, ImageOps
 
 from vlmeval_findit.benchmarks.findit import Family, find_table, read_table
@@ -98,9 +100,9 @@ def test_an_image_that_viewers_turn_is_asked_for(
     assert imported() == [(*size, STORED), (*WIDE, STORED)]
 
 
-@pytest.mark.parametrize("suffix", [".png", ".jpg", ".webp", ".tif"])
-@pytest.mark.parametrize("pixels", ExifPixels)
-@pytest.mark.parametrize("turn", range(1, 9))
+@every_pair(
+    "suffix, pixels, turn", [".png", ".jpg", ".webp", ".tif"], product(ExifPixels, range(1, 9))
+)
 def test_boxes_match_the_pixels_that_a_model_sees(
     tmp_path, suffix: str, pixels: ExifPixels, turn: int
 ) -> None:

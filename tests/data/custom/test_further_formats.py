@@ -14,6 +14,7 @@ from typing import Any
 import one_truth
 import pytest
 from every_pair import every_pair
+from few_fast import few_fast
 from one_truth import Picture, Thing, Writer, draw
 from PIL import Image
 
@@ -250,7 +251,7 @@ def test_names_of_open_images_say_fractions(tmp_path: Path, capsys: Out) -> None
 # --- classes --------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("code", ["/m/01yrx", "/g/11abc_9", "n02123045"])
+@pytest.mark.parametrize("code", few_fast(["/m/01yrx", "/g/11abc_9", "n02123045"], 1))
 @pytest.mark.parametrize(
     "writer", [one_truth.coco, one_truth.voc, one_truth.csv_file], ids=lambda each: each.__name__
 )
@@ -301,6 +302,7 @@ def test_lines_of_yolo_may_name_their_class(
         [("train", "val"), ("set_train", "set_val2017"), ("boxes",)],
         [one_truth.coco, one_truth.csv_file, one_truth.ultralytics],
     ),
+    fast=3,
 )
 def test_a_folder_of_annotations_beside_the_images(
     tmp_path: Path, called: str, files: Sequence[str], writer: Writer, capsys: Out
@@ -350,7 +352,7 @@ def yolo_set(folder: Path, *names: str) -> Path:
 MIDDLE = [(160, 120, 480, 360)]
 
 
-@pytest.mark.parametrize("depth", [1, 2])
+@pytest.mark.parametrize("depth", few_fast([1, 2], 1))
 @pytest.mark.parametrize(
     "writer",
     [

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import custom_data
 import pytest
+from few_fast import few_fast
 
 from vlmeval_findit.cli import main
 from vlmeval_findit.data import (
@@ -83,7 +84,7 @@ def read(path: Path) -> Samples:
     return read_layout(recognise(path, None), ReaderOptions())
 
 
-@pytest.mark.parametrize("name", FORMATS)
+@pytest.mark.parametrize("name", few_fast(FORMATS, 1))
 @pytest.mark.parametrize(
     ("annotations", "images"),
     [

@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from every_pair import every_pair
 from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
@@ -295,10 +296,11 @@ def test_one_slip_of_a_handful_is_no_other_unit(at: int, form: BoxForm | None) -
     assert "--units" not in asked
 
 
-@pytest.mark.parametrize(
-    "size", [(500, 375), (640, 480), (480, 640), (800, 600), (960, 720), (1600, 800)]
+@every_pair(
+    "size, count",
+    [(500, 375), (640, 480), (480, 640), (800, 600), (960, 720), (1600, 800)],
+    [2, 3, 5, 7, 9],
 )
-@pytest.mark.parametrize("count", [2, 3, 5, 7, 9])
 def test_a_handful_of_thousandths_is_asked_about(size: tuple[int, int], count: int) -> None:
     """Wherever they lie, if some leaves its image: at most one in a hundred files is not asked."""
     asked = outside = 0

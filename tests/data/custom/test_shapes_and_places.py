@@ -11,6 +11,7 @@ import custom_data
 import one_truth
 import other_formats
 import pytest
+from few_fast import few_fast
 from one_truth import Picture, Thing, draw
 
 from vlmeval_findit.benchmarks.findit import FindItQuery, find_table, read_table
@@ -323,21 +324,24 @@ def _with(value: Any, way: tuple[Any, ...], new: Any) -> Any:
 
 @pytest.mark.parametrize(
     "writer",
-    [
-        one_truth.createml,
-        one_truth.labelme,
-        *(
-            pytest.param(writer, marks=pytest.mark.slow)
-            for writer in (
-                one_truth.coco,
-                one_truth.bdd100k,
-                one_truth.hf_metadata,
-                one_truth.via,
-                one_truth.label_studio,
-                one_truth.swift,
-            )
-        ),
-    ],
+    few_fast(
+        [
+            one_truth.createml,
+            one_truth.labelme,
+            *(
+                pytest.param(writer, marks=pytest.mark.slow)
+                for writer in (
+                    one_truth.coco,
+                    one_truth.bdd100k,
+                    one_truth.hf_metadata,
+                    one_truth.via,
+                    one_truth.label_studio,
+                    one_truth.swift,
+                )
+            ),
+        ],
+        1,
+    ),
 )
 def test_odd_json_is_read_or_refused_with_its_place(
     tmp_path, writer: one_truth.Writer, capsys

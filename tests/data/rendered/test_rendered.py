@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from few_fast import few_fast
 
 pytest.importorskip("cv2", reason="the program that writes the tables draws marks, too")
 
@@ -93,10 +94,13 @@ def test_tables_hold_what_was_pinned(lmu: Path) -> None:
 
 @pytest.mark.parametrize(
     "name",
-    [
-        *(f"Scenes_mini{kind}" for kind in ("", "_refexp", "_described", "_insdet", "_video")),
-        "Scenes_train_video",
-    ],
+    few_fast(
+        [
+            *(f"Scenes_mini{kind}" for kind in ("", "_refexp", "_described", "_insdet", "_video")),
+            "Scenes_train_video",
+        ],
+        3,
+    ),
 )
 def test_what_ships_is_what_training_makes(name: str, tmp_path) -> None:
     for table in BENCHMARK_DATASETS[name].tables:

@@ -11,6 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from few_fast import few_fast
 
 from vlmeval_findit.benchmarks.findit import parse
 from vlmeval_findit.cli import main
@@ -122,13 +123,20 @@ def test_calls_without_their_images_are_counted_and_not_weighed(
 
 @pytest.mark.parametrize(
     ("body", "line", "multiple"),
-    [
-        ({}, "", 1.0),
-        ({"service_tier": "default"}, "", 1.0),
-        ({"service_tier": "priority"}, "GPT-5.4 asks for service_tier priority x 2: dollars", 2.0),
-        ({"service_tier": "flex"}, "GPT-5.4 asks for service_tier flex x 0.5: dollars", 0.5),
-        ({"service_tier": "turbo"}, "its price is not known, so that is the most", 6.0),
-    ],
+    few_fast(
+        [
+            (
+                {"service_tier": "priority"},
+                "GPT-5.4 asks for service_tier priority x 2: dollars",
+                2.0,
+            ),
+            ({"service_tier": "turbo"}, "its price is not known, so that is the most", 6.0),
+            ({}, "", 1.0),
+            ({"service_tier": "default"}, "", 1.0),
+            ({"service_tier": "flex"}, "GPT-5.4 asks for service_tier flex x 0.5: dollars", 0.5),
+        ],
+        2,
+    ),
 )
 def test_a_tier_of_every_request_is_said(
     body: dict[str, str],

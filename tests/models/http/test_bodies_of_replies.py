@@ -61,7 +61,7 @@ BODIES: dict[str, Callable[[], Answer]] = {
 }
 
 
-FAST = ("objects", "zeros as an error", "a text that is not packed", "choices")
+FAST = ("objects", "a text that is not packed")
 
 
 @pytest.mark.parametrize(

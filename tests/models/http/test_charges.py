@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from asking import QUESTION, QUICK, WORDS, ask_calls, call_of
 from chat_server import Answer, ChatServer, error, in_turn
+from few_fast import every_nth_fast
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -440,7 +441,7 @@ def test_each_model_has_its_dearest_answer() -> None:
 # --- servers --------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("kind", sorted(REPORTERS))
+@pytest.mark.parametrize("kind", every_nth_fast(sorted(REPORTERS), 3))
 def test_a_run_ends_at_its_limit_however_a_server_reports(kind: str) -> None:
     """Twenty calls of $0.05 each: four, or fewer where the most is assumed."""
     usd = 0.05

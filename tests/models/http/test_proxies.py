@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from chat_server import ChatServer, completion
+from few_fast import few_fast
 
 from vlmeval_findit.cli import main
 from vlmeval_findit.engine import HttpService
@@ -122,9 +123,9 @@ def test_a_model_in_python_is_refused_too(monkeypatch: pytest.MonkeyPatch) -> No
 FAR = "http://gpu.invalid:8000/v1"
 ASKS = {
     "run": ["run", "--data", "FindIt_Demo_xyxy_json", "--limit", "1"],
-    "search": ["search", "--data", "Demo", "--limit", "1"],
-    "probe": ["probe", "--limit", "20"],
     "sweep": ["sweep", "sweep.yaml"],
+    "probe": ["probe", "--limit", "20"],
+    "search": ["search", "--data", "Demo", "--limit", "1"],
 }
 
 
@@ -153,7 +154,7 @@ def line(command: str) -> list[str]:
     return [*ASKS[command], *model, "--work-dir", "out"]
 
 
-@pytest.mark.parametrize("command", ASKS)
+@pytest.mark.parametrize("command", few_fast(ASKS, 2))
 def test_the_proxy_of_a_server_is_told_once_and_recorded(
     command: str,
     proxy: ChatServer,
