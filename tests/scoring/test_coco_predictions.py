@@ -228,6 +228,10 @@ REFUSED: dict[str, tuple[Callable[[], Written], str]] = {
         lambda: each(lambda r: {**r, "bbox": [50, 50, 40, 60]}, "--box", "corners"),
         "has a negative side",
     ),
+    "a polygon that leaves its image": (
+        lambda: each(lambda r: without(r, "bbox", segmentation=[[5, 5, 190, 5, 9, 60]])),
+        "entry 1, segmentation: the mask leaves its image of 120 x 80 pixels",
+    ),
     "a mask of another size": (
         lambda: each(
             lambda r: without(r, "bbox", segmentation={"size": [2, 2], "counts": [1, 3]})

@@ -2,7 +2,7 @@
 
 All confidences are equal, so the value is that of an order: pycocotools' is that of the images'
 numbers, and within an image that of the reply.  Beside it stands what the value is over all orders
-of the boxes of a set, which are matched as before.
+of the boxes of a set; how they are matched stays.
 """
 
 from __future__ import annotations

@@ -42,8 +42,9 @@ _COLUMNS: Sequence[Column[_Row]] = (
 _MEANINGS = (
     "mAP, AP50, AP75: COCO's, by pycocotools, all confidences equal: boxes of images with smaller "
     "numbers first, within an image in the order of the reply",
-    "lowest, expected, highest: mAP over all orders of the boxes of a set, matched as before; "
-    "expected: all orders equally likely",
+    "lowest, expected, highest: over all orders of the boxes of a set, each image matched in the "
+    "order of its reply; expected: all orders equally likely; the ends: each class and IoU "
+    "threshold in the worst and best order for itself",
 )
 
 
@@ -68,7 +69,7 @@ def explain_unranked(runs: Sequence[UnrankedRun]) -> Note:
         lines.append(f"expected: exact, or within {within:.1g} points where boxes are many")
     counted = {
         "failed calls are answers without a box": sum(run.precision.failed for run in runs),
-        "boxes of labels that are no class count for none": sum(
+        "boxes have a label that is no class of the set, and are not counted": sum(
             run.precision.unknown_labels for run in runs
         ),
         "boxes with numbers that are not finite do not count": sum(
@@ -78,10 +79,10 @@ def explain_unranked(runs: Sequence[UnrankedRun]) -> Note:
     for what, count in counted.items():
         if count:
             lines.append(f"{count:,} {what}")
-    partly = [run.dataset for run in runs if run.precision.unasked]
+    partly = list(dict.fromkeys(run.dataset for run in runs if run.precision.unasked))
     if partly:
         lines.append(
             f"not as papers ask ({first_few(partly)}): some images are not asked about all "
-            "classes, so boxes of what is not there are missing; those of ODinW13_papers are"
+            "classes, so boxes of what is not there are missing. Images of ODinW13_papers are"
         )
     return Note("", lines)

@@ -171,6 +171,12 @@ def box_of_record(
         found = box_of_mask(file.records[at][key], size, file.path.parent)
     except MaskError as error:
         raise PredictionError(f"{file.where(at)}, {key}: {error}") from None
+    if found.box is not None and _is_outside(found.box, size):
+        width, height = size
+        raise PredictionError(
+            f"{file.where(at)}, {key}: the mask leaves its image of {width} x {height} pixels: "
+            "write masks in pixels of the image files"
+        )
     return found.box
 
 
@@ -405,9 +411,14 @@ def _check_form(file: RecordsOfOthers, found: _Found, choices: ConversionChoices
 
 def _leaves(result: _Result) -> bool:
     x, y, width, height = result.numbers
-    across, down = result.size
-    is_outside = x + width > across + _OUTSIDE or y + height > down + _OUTSIDE
-    return is_outside or min(width, height) < 0
+    is_inside_out = min(width, height) < 0
+    return is_inside_out or _is_outside((x, y, x + width, y + height), result.size)
+
+
+def _is_outside(box: Corners, size: tuple[int, int]) -> bool:
+    _, _, right, bottom = box
+    width, height = size
+    return right > width + _OUTSIDE or bottom > height + _OUTSIDE
 
 
 def _kept(file: RecordsOfOthers, found: _Found, choices: ConversionChoices) -> Sequence[_Result]:

@@ -148,7 +148,7 @@ def mask_line(sums: Sums) -> str | None:
     """Say how many boxes of a run are around masks; None where there are no masks.
 
     >>> mask_line({"mask_boxes_of_files": 3})
-    '3 boxes around masks: what the masks look like beside it, and the format, are not judged'
+    '3 boxes around masks: the shape of the masks, and the format, are not judged'
     >>> mask_line({"mask_boxes": 1, "mask_tp": 1, "mask_pred": 1, "n_gt": 2})
     '1 box around masks in replies, which no score counts: F1@0.5 would be 66.7, not 0.0'
     """
@@ -156,7 +156,7 @@ def mask_line(sums: Sums) -> str | None:
     of_files = round(sums.get(_BOXES_OF_FILES, 0))
     if of_files:
         parts.append(
-            f"{_boxes(of_files)} around masks: what the masks look like beside it, and the format, "
+            f"{_boxes(of_files)} around masks: the shape of the masks, and the format, "
             "are not judged"
         )
     in_replies = round(sums.get(_BOXES_IN_REPLIES, 0))
