@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 from pathlib import Path
+from threading import Event, Thread
+from typing import Any
 
 import pytest
 
@@ -100,3 +103,34 @@ def test_what_killed_writers_left_is_deleted_and_nothing_else(tmp_path: Path) ->
         assert writing.exists(), "its writer lives"
     assert page.read_text() == "whole"
     assert set(tmp_path.iterdir()) == {*others}
+
+
+def test_a_file_deleted_before_its_lock_is_begun_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another command takes it for a killed writer's between its creation and its lock."""
+    flock = fcntl.flock
+    is_written = Event()
+    clearing: list[Thread] = []
+
+    def clear(file: int, path: Path) -> None:
+        is_written.wait(0.2)  # A writer that does not wait for the lock is done by now
+        path.unlink(missing_ok=True)
+        os.close(file)
+
+    def lock_after_another(file: Any, operation: int) -> None:
+        if not clearing:
+            (path,) = tmp_path.glob(".*.new")
+            others = os.open(path, os.O_RDONLY)
+            flock(others, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            clearing.append(Thread(target=clear, args=(others, path)))
+            clearing[0].start()
+        flock(file, operation)
+
+    monkeypatch.setattr("fcntl.flock", lock_after_another)
+    with atomic_write(tmp_path / "a.txt") as f:
+        f.write("whole")
+        is_written.set()
+        clearing[0].join()
+    assert [path.name for path in tmp_path.iterdir()] == ["a.txt"]
+    assert (tmp_path / "a.txt").read_bytes() == b"whole"

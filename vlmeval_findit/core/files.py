@@ -116,7 +116,8 @@ def _new_temporary(path: Path) -> tuple[Path, int]:
         # Not by tempfile, whose files nobody else may read: here the umask decides.
         file = os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o666)
         with suppress(OSError):  # of a disk without locks
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            # Who clears the folder just now holds it for a moment, and deletes it.
+            fcntl.flock(file, fcntl.LOCK_EX)
         if os.fstat(file).st_nlink:
             return temporary, file
         os.close(file)  # it was deleted before it had its lock
