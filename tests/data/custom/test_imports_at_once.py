@@ -10,8 +10,8 @@ from PIL import Image
 
 from vlmeval_findit.cli import main
 from vlmeval_findit.core import Lock
+from vlmeval_findit.data import unpacked_images
 from vlmeval_findit.data.custom import build
-from vlmeval_findit.storage import custom_datasets_file
 
 
 @pytest.fixture
@@ -27,7 +27,7 @@ def words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
 def test_an_import_is_refused_while_another_is_at_work(
     words: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with Lock(custom_datasets_file().with_name(".Mine.lock"), ""):
+    with Lock(unpacked_images.unpacked_folder("Mine").with_name(".Mine.lock"), ""):
         assert main(words) == 2
         assert "another import is at work there" in capsys.readouterr().err
         assert main([word.replace("Mine", "Other") for word in words]) == 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from itertools import chain, groupby
 from operator import itemgetter
@@ -184,10 +184,13 @@ class _ImageFolders:
 @contextmanager
 def _only_import(name: str) -> Iterator[None]:
     """Let one process at a time import a name: of two, the other is told, not replaced."""
-    # Beside the registry: an import that is refused leaves no folder.
-    lock = custom_datasets_file().with_name(f".{name}.lock")
-    with Lock(lock, "another import is at work there"):
-        yield
+    lock = unpacked_folder(name).with_name(f".{name}.lock")
+    try:
+        with Lock(lock, "another import is at work there"):
+            yield
+    finally:
+        with suppress(OSError):  # It holds images
+            lock.parent.rmdir()
 
 
 def _unpack_images(name: str, samples: Samples, files: FileSet) -> _ImageFolders:
