@@ -183,7 +183,7 @@ def _leniently(asked: Asked, strict: ParsedReply) -> LenientReply | None:
 _SIDE = 1000  # Pixels; the numbers of replies are thousandths, so the same
 _BATCH = 1000  # Replies
 # What rests on lenient parsing, or on the kind of an answer without a box
-_NOT_STRICT = ("lenient", "lost", "negatives", "positives")
+_NOT_STRICT = ("lenient", "lost", "mask_", "negatives", "positives")
 
 
 def strict_scores(replies: Iterable[Asked]) -> dict[Asked, dict[str, float]]:
