@@ -48,7 +48,7 @@ from vlmeval_findit.protocol import (
     ScoredRow,
     row_hash,
 )
-from vlmeval_findit.scoring import Run, RunError, ScoreReviews
+from vlmeval_findit.scoring import UNANSWERED, Run, RunError, ScoreReviews
 from vlmeval_findit.statistics import LabelFault
 
 ELSEWHERE = (140.0, 10.0, 180.0, 50.0)
@@ -395,7 +395,7 @@ def test_runs_that_cannot_vote_are_left_out_with_the_reason(world: World) -> Non
     assert [run.model for run in chosen.runs] == ["Left", "Right"]
     reasons = {each.run.model: each.reason for each in chosen.left_out}
     assert reasons == {
-        "Third": "all its calls failed",
+        "Third": UNANSWERED,
         "Doubted": "its coordinates are in doubt: it answers y first",
         "Other": "scored in another space than the run recorded",
         "Pointing": "its answers are points, which do not show how far an object reaches",

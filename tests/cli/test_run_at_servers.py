@@ -196,6 +196,26 @@ def test_failed_calls_are_status_1_and_asked_again(
         assert len(server.asked) == 5
 
 
+def test_what_answered_nothing_is_an_error_and_binds_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Its error comes before its row of scores; another server may be asked the same."""
+    monkeypatch.chdir(tmp_path)
+    model = ["--model", f"{MODEL}=stored-under-this"]
+    with ChatServer(lambda asked, number: error(400, "this picture is too odd")) as odd:
+        assert main([*words(odd, "--limit", "2"), *model]) == 1
+    said = capsys.readouterr()
+    assert said.err.index("error: ") < said.err.index("2 calls failed")
+    assert "no call was answered" in said.err
+    assert "no call was answered" in said.out
+    assert " 0.0" not in said.out
+    with ChatServer(right) as server:
+        assert main([*words(server, "--limit", "2", "--temperature", "0.5"), *model]) == 0
+    with ChatServer(right) as server:
+        assert main([*words(server, "--limit", "2"), *model]) == 2
+    assert "is of another run" in capsys.readouterr().err
+
+
 def test_a_model_that_is_refused_leaves_the_others(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

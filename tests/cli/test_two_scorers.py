@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
-import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,17 +14,15 @@ import pytest
 from every_pair import every_pair
 from few_fast import every_nth_fast
 from paths import ROOT
+from run_readers import READERS, Reader, all_said, watch
 from scored_runs import World, saying, small_world, speaking
-from stored_reproductions import stored
 
 import vlmeval_findit as findit
-from vlmeval_findit.cli import main, watch_checkpoints
+from vlmeval_findit.cli import main
 from vlmeval_findit.core import command
-from vlmeval_findit.export import TARGETS
 from vlmeval_findit.leaderboard import group_comparable, of_one_scorer
-from vlmeval_findit.reproduction import compare_reproductions
 from vlmeval_findit.scoring import Run, load_runs, versions_now
-from vlmeval_findit.storage import MORE_SAMPLES, RunFiles
+from vlmeval_findit.storage import RunFiles
 
 DATA = "FindIt_Pascal_xyxy_json_bbox_2d"
 
@@ -91,82 +88,13 @@ def record(paths: Sequence[Path], scorers: Recorded) -> None:
 
 # --- who reads several runs -----------------------------------------------------------------------
 
-
-def _called(*words: str) -> Callable[..., None]:
-    def call(*paths: Path) -> None:
-        main([word.format(*paths) for word in words])
-
-    return call
-
-
-def _watch(*paths: Path) -> None:
-    watch_checkpoints._print_curves("M", Path("outputs"), None, set())
-
-
-def _search(*paths: Path) -> None:
-    asked = "--model", "FindIt-Nano", "--data", "Pascal", "--work-dir", "outputs"
-    main(["search", *asked, "--dry-run"])
-
-
-def _samples(first: Path, second: Path) -> None:
-    """Print the samples of a run, of which the second is another model's answers."""
-    folder = first.parent / MORE_SAMPLES / "2"
-    folder.mkdir(parents=True)
-    for name in ("predictions", "provenance", "details", "score", "identity"):
-        source = getattr(RunFiles(second), name)
-        target = getattr(RunFiles(folder / first.name), name)
-        text = source.read_text(encoding="utf-8").replace(second.name, first.name)
-        target.write_text(text.replace("M-step-2", "M-step-1"), encoding="utf-8")
-    main(["samples", str(first)])
-
-
-def _reproductions(first: Path, second: Path) -> None:
-    provenances = [json.loads(RunFiles(path).provenance.read_text()) for path in (first, second)]
-    here, there = (replace(stored(), made_with=each["scored_with"]) for each in provenances)
-    compare_reproductions(here, there, "theirs.json")
-
-
-# By the module that loads the runs
-READERS: Mapping[str, Mapping[str, Callable[[Path, Path], None]]] = {
-    "cli.leaderboard": {
-        "leaderboard": _called("leaderboard", "outputs"),
-        "report": _called("report", "outputs"),
-    },
-    "cli.compare": {"compare": _called("compare", "{0}", "{1}")},
-    "cli.errors": {"errors": _called("errors", "{0}", "--against", "{1}")},
-    "cli.export": {
-        f"export {target}": _called("export", "outputs", "--to", target) for target in TARGETS
-    },
-    "cli.watch_checkpoints": {"watch-checkpoints": _watch},
-    "cli.average_precision": {"ap": _called("ap", "outputs")},
-    "cli.audit": {"audit": _called("audit", "outputs")},
-    "cli.search": {"search --dry-run": _search},
-    "analysis.sample_scores": {"samples": _samples},
-    "api.dataframes": {
-        "findit.compare": lambda *paths: print(findit.compare(*paths)),
-        "findit.load_scores": lambda *_: print(findit.load_scores("outputs")),
-        "findit.load_runs": lambda *_: print(findit.load_runs("outputs")),
-    },
-    "api.trainers": {},  # A single checkpoint
-    "cli.reproduce": {"reproduce --against": _reproductions},
-}
 NAMES = {name: read for reads in READERS.values() for name, read in reads.items()}
 # All exports ask in one place, and some take seconds
 QUICK = [name for name in NAMES if not name.startswith("export") or name == "export coco"]
 
 
-def _said(read: Callable[[Path, Path], None], paths: tuple[Path, Path], capsys: Any) -> str:
-    """Return all that a reader says: its output, its warnings, and why it refuses."""
-    refusal = ""
-    with warnings.catch_warnings(record=True) as warned:
-        warnings.simplefilter("always")
-        try:
-            read(*paths)
-        except (ValueError, SystemExit) as error:
-            refusal = str(error)
-    shown = capsys.readouterr()
-    texts = [shown.out, shown.err, refusal, *(str(each.message) for each in warned)]
-    return " ".join(" ".join(texts).split())
+def _said(read: Reader, paths: tuple[Path, Path], capsys: Any) -> str:
+    return " ".join(all_said(read, paths, capsys).split())
 
 
 @every_pair("reader, scorers", NAMES, TWO_SCORERS)
@@ -304,13 +232,13 @@ def test_a_training_goes_on_after_an_upgrade(
 ) -> None:
     """Checkpoints of the earlier scorer are named, and are on the curve once they are scored."""
     record(outputs, (NOW, RELEASED))
-    _watch()
+    watch()
     said = capsys.readouterr().out
     assert "not on the curve: outputs/M-step-2/" in said
     assert "best: step 1" in said
     assert main(["score", "outputs"]) == 0
     capsys.readouterr()
-    _watch()
+    watch()
     said = capsys.readouterr().out
     assert "not on the curve" not in said
     assert "step 2" in said

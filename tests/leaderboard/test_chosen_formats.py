@@ -387,7 +387,7 @@ def test_failed_calls_of_other_formats_leave_no_rank(equal: World) -> None:
     failing_runs = []
     for run in runs:
         if run.model == "many" and run.variant in others:
-            rows = [replace(row, failed=True) for row in run.rows]
+            rows = [replace(row, failed=at > 0) for at, row in enumerate(run.rows)]
             run = replace(run, rows=tuple(rows))
         failing_runs.append(run)
     board = make_board(failing_runs)

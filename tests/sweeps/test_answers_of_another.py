@@ -27,7 +27,7 @@ from vlmeval_findit.protocol import (
     settings_from,
 )
 from vlmeval_findit.scoring import open_predictions
-from vlmeval_findit.storage import PredictionError, read_identity
+from vlmeval_findit.storage import PredictionError, RunFiles, read_identity, write_identity
 from vlmeval_findit.sweeps import Sweep, stage_variants
 
 TEXT = """
@@ -97,6 +97,57 @@ def test_answers_of_another_maker_are_refused(tmp_path: Path, field: str, begun:
     with pytest.raises(IdentityError, match=rf"(?s)another run:.*{field}.*Use another --journal"):
         run(ours, OURS)
     assert run(replace(ours, journal=tmp_path / "own.jsonl"), OURS).calls == 6
+
+
+@every_pair("field, is_answered", WHO, [False, True])
+def test_a_record_binds_only_with_an_answer(tmp_path: Path, field: str, is_answered: bool) -> None:
+    ours, _ = sweeps(tmp_path)
+
+    def answer(number: int, text: str) -> None:
+        if number > 1 or not is_answered:
+            raise RuntimeError("401")
+
+    run(ours, OURS, FakeModel(answer))
+    theirs = replace(OURS, **WHO[field])
+    if is_answered:
+        with pytest.raises(IdentityError, match="is of another run"):
+            run(ours, theirs)
+    else:
+        assert run(ours, theirs).calls == 6
+
+
+ANSWERED = {"key": "0" * 64, "error": None, "logprobs": False, "reply": "[]"}
+# What the journal of a run that ended early has, and whether its record binds the next
+OWN_JOURNALS: Mapping[str, tuple[list[dict[str, Any]] | None, bool]] = {
+    "none": (None, True),  # Its answers may be in another
+    "nothing": ([], False),
+    "a failed call": ([{**ANSWERED, "error": "401"}], False),
+    "an answer": ([ANSWERED], True),
+    "a call that failed at last": ([ANSWERED, {**ANSWERED, "error": "401"}], True),
+    "a batch on its way": ([{"event": {"batch": "b1"}}], True),
+}
+
+
+@pytest.mark.parametrize("kind", OWN_JOURNALS)
+def test_a_run_that_ended_early_binds_by_its_journal(tmp_path: Path, kind: str) -> None:
+    sweep, _ = sweeps(tmp_path)
+    (entry,) = sweep.models
+    (variant,) = stage_variants(sweep, entry.name, 0)
+    cell = CellBuilder(False).cell(entry.name, variant, sweep.limit)
+    path = tmp_path / f"{entry.name}_{variant.name}.json"
+    output = prepare_output(path, cell, settings_from({}), Described(OURS, None), {})
+    write_identity(RunFiles(path).identity, output.identity)
+    stored, binds = OWN_JOURNALS[kind]
+    if stored is not None:
+        with Journal(RunFiles(path).calls) as journal:
+            journal.append(stored)
+    other = Described(replace(OURS, endpoint="http://b/v1"), None)
+    if binds:
+        with pytest.raises(IdentityError, match="is of another run"):
+            prepare_output(path, cell, settings_from({}), other, {})
+    else:
+        output = prepare_output(path, cell, settings_from({}), other, {})
+        assert output.identity.answering.endpoint == "http://b/v1"
 
 
 def test_answers_of_the_same_server_are_shared(tmp_path: Path) -> None:

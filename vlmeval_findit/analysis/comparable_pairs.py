@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from shlex import quote
 
-from ..scoring import Provenance, Run, other_scorer
+from ..scoring import UNANSWERED, Provenance, Run, other_scorer
 from ..storage import changed_images, is_transparent
 
 
@@ -23,8 +23,11 @@ class StatisticsError(ValueError):
 def check_comparable(run: Run, other: Run) -> None:
     """Raise StatisticsError for runs over other rows or images, or scored by something else.
 
-    So are scores with other reviews, or a favoured run and one that is not.
+    So are scores with other reviews, a favoured run and one that is not, and a run without answers.
     """
+    for each in (run, other):
+        if each.is_unanswered:
+            raise StatisticsError(f"{each.path}: {UNANSWERED}")
     _check_reviews(run, other)
     left, right = _images(run), _images(other)
     if run.provenance.rows != other.provenance.rows or left != right:

@@ -35,6 +35,7 @@ from ..protocol import (
     sum_rows,
 )
 from ..scoring import (
+    UNANSWERED,
     Run,
     TableDecisions,
     open_predictions,
@@ -195,8 +196,8 @@ def why_no_voter(run: Run) -> str:
         return f"its coordinates are in doubt: {run.provenance.coords_doubt}"
     if not run.rows:
         return "no row was scored"
-    if run.failed == len(run.rows):
-        return "all its calls failed"
+    if run.is_unanswered:
+        return UNANSWERED
     return ""
 
 

@@ -24,7 +24,7 @@ from ..benchmarks.findit import (
 from ..boxes import BoxAnswer
 from ..core import suggestion
 from ..protocol import Benchmark, ErrorType, ScoredRow, Sums, rows_with_sum, with_events
-from ..scoring import Run, score_command
+from ..scoring import UNANSWERED, Run, score_command
 from ..statistics import (
     Difference,
     Estimate,
@@ -142,6 +142,8 @@ def _sums_and_points(run: Run) -> tuple[Sums, Mapping[str, float]]:
     analysis = run.benchmark.errors
     if not run.rows:
         raise StatisticsError(f"{run.path}: the run has no rows, so it has no errors")
+    if run.is_unanswered:
+        raise StatisticsError(f"{run.path}: {UNANSWERED}")
     sums = run.sums_with_events
     points = analysis.points(sums)
     if run.random is not None and not 0 <= analysis.lost(sums) <= 100:

@@ -50,8 +50,9 @@ def load_runs(paths: Paths = OUTPUTS, reviews: Paths | None = None) -> pd.DataFr
         with their roles (:func:`.draw_answer`). Then come further details, sums and slices; a slice
         with the name of an earlier column has ``(part)`` behind its name. Image, prompt, truth and
         ``drawn`` are None, with a warning, if the table, the images or the words of the prompts no
-        longer exist. Where two scorers scored runs of a dataset, a warning says what to type. The
-        rows of a dataset can be kept as Parquet: values are texts, numbers, and lists of them.
+        longer exist. Where two scorers scored runs of a dataset, or no call of a run was answered,
+        a warning says what to type. The rows of a dataset can be kept as Parquet: values are texts,
+        numbers, and lists of them.
 
     Raises:
         FileNotFoundError: a path does not exist.
@@ -63,7 +64,7 @@ def load_runs(paths: Paths = OUTPUTS, reviews: Paths | None = None) -> pd.DataFr
     from ..report import gather_transcripts
 
     runs = open_runs(paths, reviews)
-    _warn_of_scorers(runs)
+    _warn_of_apart(runs)
     transcripts, missing = gather_transcripts(runs)
     for each in missing:
         warnings.warn(f"{each.run!r}: no images, prompts, truths: {each.reason}", stacklevel=2)
@@ -91,7 +92,7 @@ def load_scores(paths: Paths = OUTPUTS, reviews: Paths | None = None) -> pd.Data
     1  Poor    22.0         4.0         68.0             0
 
     ``reviews`` are as for :func:`open_runs`. Where two scorers scored runs of a dataset, a warning
-    says what to type.
+    says what to type; so does one of each run in which no call was answered, whose metrics are NaN.
 
     Raises:
         FileNotFoundError: a path does not exist.
@@ -100,16 +101,19 @@ def load_scores(paths: Paths = OUTPUTS, reviews: Paths | None = None) -> pd.Data
     import pandas as pd
 
     runs = open_runs(paths, reviews)
-    _warn_of_scorers(runs)
+    _warn_of_apart(runs)
     return pd.DataFrame([row_of_run(run) for run in runs])
 
 
-def _warn_of_scorers(runs: Sequence[Run]) -> None:
-    """Warn of each reason why runs of a dataset are not compared: two scorers scored them."""
+def _warn_of_apart(runs: Sequence[Run]) -> None:
+    """Warn of each reason why runs are not compared: no answers, or two scorers of a dataset."""
     # It imports scipy.
-    from ..leaderboard import of_one_scorer
+    from ..leaderboard import of_answered_calls, of_one_scorer
 
-    _, others = of_one_scorer(runs)
+    answered, unanswered = of_answered_calls(runs)
+    for each in unanswered:
+        warnings.warn(f"{each.run.path}: {each.reason}", stacklevel=3)
+    _, others = of_one_scorer(answered)
     for reason in dict.fromkeys(each.reason for each in others):
         warnings.warn(f"not to be compared with the rest: {reason}", stacklevel=3)
 

@@ -15,6 +15,7 @@ from ..core import EXIT_SOME_FAILED, as_called
 from ..leaderboard import (
     UnrankedRun,
     explain_unranked,
+    of_answered_calls,
     of_one_scorer,
     to_json,
     unranked_table,
@@ -40,8 +41,9 @@ def command(runs: tuple[Path, ...], json_file: Path | None) -> int:
     That value depends on the order of equal boxes, so its lowest, expected and highest one over all
     orders stand beside it. Needs no model. Failed calls are answers without a box.
     """
-    scored, others = of_one_scorer(load_runs(runs))
-    for other in others:
+    answered, unanswered = of_answered_calls(load_runs(runs))
+    scored, others = of_one_scorer(answered)
+    for other in (*unanswered, *others):
         say(f"{other.run.path}: left out: {as_called(other.reason)}", file=sys.stderr)
     measured = []
     for run in scored:

@@ -30,7 +30,7 @@ from ..leaderboard import (
 )
 from ..models import check_stated
 from ..protocol import count_images, settings_from
-from ..scoring import prediction_files, score_file, settings_of_score
+from ..scoring import UNANSWERED, prediction_files, score_file, settings_of_score
 from .command_base import (
     Command,
     data_name_option,
@@ -80,6 +80,9 @@ def command(
                 score_file(each, settings_of_score(each, settings), dataset)
                 for each in sample_files(path)
             )
+            if run.is_unanswered:
+                say(f"{path}: left out: {UNANSWERED}", file=sys.stderr)
+                continue
             if others:
                 rows = add_agreement(run.rows, [other.rows for other in others])
                 run = replace(run, rows=rows)

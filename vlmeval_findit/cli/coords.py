@@ -38,8 +38,8 @@ from ..leaderboard import (
     to_json,
 )
 from ..models import check_stated
-from ..protocol import Predictions, settings_from
-from ..scoring import open_predictions, open_score, prediction_files, score_command
+from ..protocol import Predictions, none_answered, settings_from
+from ..scoring import UNANSWERED, open_predictions, open_score, prediction_files, score_command
 from .command_base import (
     Command,
     data_name_option,
@@ -113,6 +113,9 @@ def command(
         file, score_settings = open_score(path, settings)
         run = open_predictions(file, score_settings, dataset)
         name = f"{printable(run.model)} on {run.dataset.name}"
+        if none_answered(sum(reply.failed for reply in run.replies), len(run.replies)):
+            say(f"{name}\n  left out: {UNANSWERED}\n")
+            continue
         try:
             replies = replies_of_run(
                 run.model, run.dataset, run.replies, run.settings, run.identity

@@ -54,7 +54,7 @@ def command(
     The points between the score, failed calls as misses, and 100 are divided among error types, and
     add up. On a terminal several runs get a line each, unless --by or --against asks for more.
 
-    Exit status 2: a run does not record them; the others are printed.
+    Exit status 2: a run does not record them, or has no answers; the others are printed.
     """
     other = None
     if against is not None:

@@ -122,11 +122,17 @@ def default_folder(target: str) -> Path | None:
 def _checked(runs: Sequence[Run], out: Path | None) -> Sequence[Run]:
     """Refuse runs inside the folder that is written, and scores that do not belong together.
 
-    These are scores in another space or with reviews, and those of a dataset by two scorers.
+    These are scores in another space or with reviews, and those of a dataset by two scorers. Runs
+    in which no call was answered are left out, which is said, unless there is no other.
     """
     # It imports scipy.
-    from ..leaderboard import of_one_scorer
+    from ..leaderboard import of_answered_calls, of_one_scorer
 
+    runs, unanswered = of_answered_calls(runs)
+    if not runs:
+        raise ValueError(f"{unanswered[0].run.path}: {unanswered[0].reason}")
+    for each in unanswered:
+        say(f"left out: {each.run.path}: {each.reason}", file=sys.stderr)
     for run in runs:
         if out and run.path.resolve().is_relative_to(out.resolve()):
             # No command would find it there any more.

@@ -117,7 +117,8 @@ def command(
             say(f"{board.benchmark.name}:")
         folder = board_folder(board, out)
         files = write_board(board, folder, style=PaperStyle(style))
-        print_board(board)
+        if board.datasets:
+            print_board(board)
         print_remarks(board, "leaderboard.md")
         print_folded(f"{folder}/: {', '.join(path.name for path in files)}")
     return 0

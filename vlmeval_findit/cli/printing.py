@@ -22,6 +22,7 @@ from ..leaderboard import (
     to_terminal,
 )
 from ..models import Budget
+from ..protocol import none_answered
 from .command_base import say
 
 if TYPE_CHECKING:
@@ -152,6 +153,9 @@ def print_rows(rows: Iterable[Mapping[str, Any]]) -> None:
         ]
         table = table_of("Scores", columns, rows_of_benchmark)
         print_table(table, "the …_score.csv of every run")
+        for row in rows_of_benchmark:
+            if none_answered(int(row["failed calls"]), int(row["scored"])):
+                print_folded(f"{row['model']} on {row['dataset']}: no call was answered.")
 
 
 def _value_of_row(name: str) -> Column[Mapping[str, Any]]:

@@ -36,7 +36,7 @@ from ..models import (
     running_program,
     urls_of,
 )
-from ..protocol import PROMPTS_VARIABLE, PictureSample, Predictions, Settings
+from ..protocol import PROMPTS_VARIABLE, PictureSample, Predictions, Settings, none_answered
 from ..reproduction import (
     REPRODUCTION,
     Answerer,
@@ -299,7 +299,7 @@ def _tables(setup: Setup) -> Mapping[str, StoredTable]:
 def _reproduce(setup: Setup, experiments: Experiments) -> Reproduction | None:
     """Ask, judge and explain, printing each as it comes; None if no call was answered."""
     attempt = experiments.attempt(setup)
-    if attempt.failed == attempt.queries:
+    if none_answered(attempt.failed, attempt.queries):
         print_failed(attempt)
         return None
     judgement = judge_attempt(attempt)

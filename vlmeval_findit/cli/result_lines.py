@@ -26,14 +26,18 @@ from ..data import load_dataset
 from ..engine import Deployment, Local
 from ..models import ModelEntry, words_of_model
 from ..protocol import Metric, prompt_set
-from ..scoring import CellResult, load_run
+from ..scoring import UNANSWERED, CellResult, load_run
 from ..storage import RunFiles
-from .command_base import say
+from .command_base import print_note, say
 from .printing import WHOLE_OUTPUT, print_folded, print_lines, print_rows
 
 
 def print_results(results: Sequence[CellResult]) -> None:
-    """Print the scores of cells."""
+    """Print the scores of cells; first, as an error, of which no call was answered."""
+    for result in results:
+        if result.is_unanswered:
+            name = f"{result.model} on {result.variant.name}"
+            print_note(f"error: {name}: {UNANSWERED}: {result.path}")
     print_rows(map(_row, results))
 
 
@@ -143,7 +147,7 @@ def report_formats(
         if race and len({result.variant.format for result in contest}) > 1:
             _print_race(contest)
         several = len(ranked) > 1 or any(result.dropped is not None for result in contest)
-        if not several or any(result.failed >= result.rows for result in contest):
+        if not several or any(not each.rows or each.is_unanswered for each in contest):
             continue
         any_failed = any(result.failed for result in contest)
         metric = benchmark.headline_counting_failures if any_failed else benchmark.metrics[0]

@@ -19,6 +19,7 @@ from ..models import check_stated
 from ..protocol import Settings, settings_from
 from ..scoring import (
     REPLY_LAYOUTS,
+    UNANSWERED,
     ConversionChoices,
     RunFacts,
     RunScore,
@@ -240,6 +241,8 @@ def _unscored(run: RunScore, path: Path) -> Iterator[str]:
     answered = rows - run.failed
     if not rows:
         yield f"{path}: it has no rows, so its values are of nothing"
+    elif run.is_unanswered:
+        yield f"{path}: {UNANSWERED}"
     elif answered < rows / 2:
         yield (
             f"{path}: {answered:,} of its {rows:,} rows have a reply; the others are failed calls: "

@@ -245,9 +245,6 @@ def _print_curves(name: str, work_dir: Path, tracker: str | None, said: set[str]
             runs += load_runs([folder], keep=keep)
         except RunError as error:
             leave_out(str(error) if _has_replies(folder) else f"{folder}: its run has no replies")
-    for one in runs:
-        if one.rows and one.failed == len(one.rows):
-            leave_out(f"{one.path}: all of its calls failed")
     datasets, others = group_comparable(runs)
     for each in others:
         leave_out(as_called(f"{each.run.path}: {each.reason}"))

@@ -60,7 +60,6 @@ from ..storage import (
     is_transparent,
     parse_call_time,
     parse_record,
-    read_identity,
     read_predictions,
     short_content,
     shown_column,
@@ -70,7 +69,7 @@ from ..storage import (
 from .calls import Call, Cell
 from .journal.view import JournalView, Record
 from .journal.writer import Journal
-from .outputs import Output
+from .outputs import Output, binding_identity
 from .sink import record_of
 
 log = logging.getLogger(__name__)
@@ -235,7 +234,7 @@ def merge_predictions(output: Output, journal: Journal, digests: RowDigests | No
     keys = list(output.cell.call_keys())
     if holds_rows(output.path, prediction_rows(output.cell, keys, journal)):
         return
-    identity = read_identity(output.path)
+    identity = binding_identity(output.path, output.identity)
     if not output.settings.force:
         merge_for_resume(
             identity, output.identity, forced=False, where=output.path

@@ -34,9 +34,16 @@ from ..protocol import (
     stating_flag,
 )
 from ..scoring import run_identity
-from ..storage import RunFiles, read_identity, write_identity
+from ..storage import (
+    PREDICTION_FORMATS,
+    PredictionError,
+    RunFiles,
+    read_identity,
+    read_predictions,
+    write_identity,
+)
 from .calls import Cell
-from .journal.view import JournalView
+from .journal.view import JournalError, JournalView
 
 log = logging.getLogger(__name__)
 
@@ -87,12 +94,47 @@ def prepare_output(
         host=host,
         custom_prompt=asdict(custom) if custom else {},
     )
-    recorded = read_identity(path)
+    recorded = binding_identity(path, identity)
     if recorded is not None:
         conflicts = [c for c in identity_conflicts(recorded, identity) if c.is_space]
         if identity.space_source == SPACE_SETTING.variable:
             refuse_variable(conflicts, f"{path}")
     return Output(path, cell, settings, merge_for_resume(recorded, identity, settings.force, path))
+
+
+def binding_identity(path: Path, now: Identity) -> Identity | None:
+    """Return what was recorded of a run, which binds the next; None where nothing is recorded.
+
+    A record that contradicts ``now`` binds nothing if no call of its run was answered: there is
+    nothing that could be mixed up.
+
+    Raises:
+        IdentityError: the record cannot be read.
+    """
+    recorded = read_identity(path)
+    if recorded is None or not identity_conflicts(recorded, now):
+        return recorded
+    return recorded if _may_have_answers(path) else None
+
+
+def _may_have_answers(path: Path) -> bool:
+    """Tell whether a run has answers, may get some of a batch, or may have some elsewhere."""
+    written = [*filter(Path.is_file, map(path.with_suffix, PREDICTION_FORMATS))]
+    calls = RunFiles(path).calls
+    if calls.is_file():
+        try:
+            with JournalView(calls) as journal:
+                keys = {record["key"] for record in journal.records()}
+                if any(key in journal for key in keys) or any(journal.events()):
+                    return True
+        except (JournalError, OSError):
+            return True
+    elif not written:
+        return True  # They may be in the journal of a sweep
+    try:
+        return any(not reply.failed for each in written for reply in read_predictions(each))
+    except PredictionError:
+        return True
 
 
 def check_output(
@@ -148,10 +190,10 @@ def begin_output(
         IdentityError: it contradicts what was recorded, or the journal has answers of another run.
     """
     identity = output.identity
-    recorded = read_identity(output.path)
+    now = identity if answering is None else replace(identity, answering=answering)
+    recorded = binding_identity(output.path, now)
     force = output.settings.force
     if answering is not None:
-        now = replace(identity, answering=answering)
         identity = merge_for_resume(recorded, now, force, output.path)
     elif recorded is not None:  # Nothing is asked, through whatever proxy
         proxy = recorded.answering.proxy

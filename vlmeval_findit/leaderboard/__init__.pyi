@@ -15,6 +15,7 @@ from .comparable import (
     ExcludedRun as ExcludedRun,
     group_comparable as group_comparable,
     of_one_scorer as of_one_scorer,
+    of_answered_calls as of_answered_calls,
     group_by as group_by,
 )
 

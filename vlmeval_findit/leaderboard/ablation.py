@@ -29,7 +29,7 @@ from ..statistics import (
 )
 from .board import mean_estimate
 from .columns import Column, count_column, difference_column, p_column, table_of, value_column
-from .comparable import group_by
+from .comparable import group_by, of_answered_calls
 from .legends import STAR, STAR_MEANING, difference_cell, p_cell
 from .result_table import NONE, Note, Table, TableCell
 
@@ -105,10 +105,15 @@ def find_ablations(runs: Iterable[Run], ascending: bool = False) -> list[Ablatio
     """
     found = []
     for of_benchmark in group_by(runs, lambda run: run.benchmark.name).values():
-        with_rows = [run for run in of_benchmark if run.rows]
-        axis = _axis_of_variants(with_rows) or _axis_of_models(with_rows)
-        if axis is not None:
-            found.append(_ablation(_ascending(axis) if ascending else axis))
+        answered, unanswered = of_answered_calls(run for run in of_benchmark if run.rows)
+        axis = _axis_of_variants(answered) or _axis_of_models(answered)
+        if axis is None:
+            continue
+        left_out = list(axis.left_out)
+        for each in unanswered:
+            left_out.append(f"{each.run.model} on {each.run.variant.name}: {each.reason}")
+        axis = replace(axis, left_out=tuple(left_out))
+        found.append(_ablation(_ascending(axis) if ascending else axis))
     return found
 
 

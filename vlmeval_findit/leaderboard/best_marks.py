@@ -217,6 +217,8 @@ def find_best_marks(runs: Iterable[Run], at_least: int = AT_LEAST) -> BestMarks:
             "VPBench_Stage1 --model MODEL"
         )
     datasets, excluded = group_comparable(stage_1)
+    if not datasets:
+        raise ValueError(f"{excluded[0].run.path}: {excluded[0].reason}")
     models = []
     comparable = by_model(run for dataset in datasets for run in dataset.runs)
     for model, runs_of_model in sorted(comparable.items()):

@@ -326,7 +326,8 @@ def _make_cells(
     for each in datasets:
         for model, runs in by_model(each.runs).items():
             tried[each.name, model] = runs
-    left_out = by_model(each.run for each in excluded)
+    # A format that answered nothing has chosen none
+    left_out = by_model(each.run for each in excluded if not each.run.is_unanswered)
     held_out = {at: _Reported(run, elsewhere.get(at)) for at, run in reported.items()}
     groups = {members: _reported_on_all(held_out, members) for members in places.values()}
     # Once, though a dataset may be all of its family, and of the leaderboard

@@ -25,6 +25,7 @@ from typing import Any, TypeVar
 from ..analysis import other_images
 from ..protocol import SPACE_KEY, IdentityConflict, count_images, identity_conflicts
 from ..scoring import (
+    UNANSWERED,
     UNKNOWN_PROMPTS,
     Run,
     ScoreReviews,
@@ -97,6 +98,18 @@ def group_comparable(
 def _with_rows(runs: Sequence[Run]) -> Sorted:
     empty = [ExcludedRun(run, "no row was scored") for run in runs if not run.rows]
     return [run for run in runs if run.rows], empty
+
+
+def of_answered_calls(runs: Iterable[Run]) -> Sorted:
+    """Keep the runs that measure something: in which a call was answered."""
+    kept: list[Run] = []
+    excluded: list[ExcludedRun] = []
+    for run in runs:
+        if run.is_unanswered:
+            excluded.append(ExcludedRun(run, UNANSWERED))
+        else:
+            kept.append(run)
+    return kept, excluded
 
 
 def _keep_largest(
@@ -347,6 +360,7 @@ def _spaces(run: Run) -> str:
 
 _RULES = (
     _with_rows,
+    of_answered_calls,
     _same_dataset,
     _same_words,
     _same_images,

@@ -96,8 +96,6 @@ class LearningCurve:
 def learning_curves(datasets: Iterable[ComparableRuns]) -> list[LearningCurve]:
     """Make a curve for each training, dataset and format; runs of other models are left out.
 
-    So are runs of which every call failed: they say nothing of the checkpoint.
-
     Of checkpoints with the same value the first is the best. The best was chosen by the tested
     values, so its tests are corrected for those of all pairs of checkpoints; further for the tables
     after earlier checkpoints, and for the curves of its training. Curves with reviews are no
@@ -109,7 +107,7 @@ def learning_curves(datasets: Iterable[ComparableRuns]) -> list[LearningCurve]:
     checkpoints = []
     for run in (run for dataset in datasets for run in dataset.runs):
         training = name_and_step(run.model)
-        if training is not None and run.failed < len(run.rows):
+        if training is not None:
             checkpoints.append(_Checkpoint(*training, run))
     by_curve = group_by(checkpoints, lambda each: (each.training, each.run.dataset_name))
     families = Counter(_family(members[0]) for members in by_curve.values())

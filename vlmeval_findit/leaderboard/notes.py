@@ -459,7 +459,7 @@ def _failure_lines(board: Board) -> list[str]:
         answered = board.entry(model, place, headline.name)
         if with_misses:
             line += f"; {whose} {headline.name} is {with_misses.value:.1f} with them as misses"
-            if answered and all(cell.failures < cell.queries for cell in cells):
+            if answered:
                 line += f", {answered.value:.1f} without them"
         lines.append(line)
     return lines

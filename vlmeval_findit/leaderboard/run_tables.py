@@ -56,7 +56,10 @@ from .result_table import NONE, FieldType, FieldValue, Note, Table, TableCell
 
 def runs_table(runs: Sequence[Run]) -> Table:
     """Make a row for each run of a benchmark: its metrics with intervals, model and dataset."""
-    bounds = {id(run): run_intervals(run) if run.rows else {} for run in runs}
+    bounds: dict[int, Mapping[str, Interval | None]] = {}
+    for run in runs:
+        has_values = run.rows and not run.is_unanswered
+        bounds[id(run)] = run_intervals(run) if has_values else {}
 
     def value_of(metric: Metric) -> Column[Run]:
         def cell(run: Run) -> TableCell:

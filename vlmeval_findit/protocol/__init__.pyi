@@ -89,6 +89,7 @@ from .scored_row import (
     reasons as reasons,
     rows_with_sum as rows_with_sum,
     failures as failures,
+    none_answered as none_answered,
     count_images as count_images,
 )
 

@@ -377,6 +377,11 @@ def failures(rows: Sequence[ScoredRow]) -> int:
     return int(rows.failed.sum()) if isinstance(rows, RowTable) else sum(r.failed for r in rows)
 
 
+def none_answered(failed: int, asked: int) -> bool:
+    """Tell whether calls were made and all of them failed: that measures nothing."""
+    return 0 < asked == failed
+
+
 def count_images(rows: Sequence[ScoredRow]) -> int:
     """Count the images or videos of rows."""
     return len(rows.source.values if isinstance(rows, RowTable) else {row.source for row in rows})

@@ -34,6 +34,7 @@ from .stored_runs import (
 )
 
 from .row_scoring import (
+    UNANSWERED as UNANSWERED,
     RunScore as RunScore,
     score_rows as score_rows,
     join_scores as join_scores,

@@ -30,6 +30,7 @@ from ..protocol import (
     ThoughtMarks,
     add_up,
     metric_values,
+    none_answered,
     sum_rows,
     unnamed_marks,
 )
@@ -41,6 +42,9 @@ from .query_costs import COST_KEY, QueryCost, cost_in, cost_values
 from .recorded_reviews import ScoreReviews
 from .reply_note import count_replies, reply_note
 from .stated_values import note_on_stated
+
+# Why a run has no values and is in no comparison, and what to do
+UNANSWERED = "no call was answered; its predictions say why, and the same run command asks again"
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +77,9 @@ class RunScore:
         return benchmarks.benchmark_of(self.dataset.variant)
 
     def values(self, metrics: Iterable[Metric]) -> Mapping[str, float | None]:
-        """Return metrics by name, in percent."""
+        """Return metrics by name, in percent; none has a value if no call was answered."""
+        if self.is_unanswered:
+            return {metric.name: None for metric in metrics}
         if self.reviews is None or not self.reviews.is_weighted:
             return metric_values(metrics, self.sums)
         return {metric.name: value_of_all_rows(metric, self.sums) for metric in metrics}
@@ -100,6 +106,11 @@ class RunScore:
     @property
     def failed(self) -> int:
         return sum(row.failed for row in self.rows)
+
+    @property
+    def is_unanswered(self) -> bool:
+        """Whether no call was answered, so that it measures nothing."""
+        return none_answered(self.failed, len(self.rows))
 
     @property
     def stated_note(self) -> str | None:
@@ -302,9 +313,17 @@ class CellResult:
     sample: int = 1
 
     @property
+    def is_unanswered(self) -> bool:
+        """Whether no call was answered, so that it measures nothing."""
+        return none_answered(self.failed, self.rows)
+
+    @property
     def metric_values(self) -> Mapping[str, float | None]:
-        """The metrics in percent, by name."""
-        return metric_values(benchmarks.benchmark_of(self.variant).metrics, self.sums)
+        """The metrics in percent, by name; none has a value if no call was answered."""
+        metrics = benchmarks.benchmark_of(self.variant).metrics
+        if self.is_unanswered:
+            return {metric.name: None for metric in metrics}
+        return metric_values(metrics, self.sums)
 
 
 def result_of(run: RunScore, path: Path) -> CellResult:
@@ -327,7 +346,7 @@ def result_of(run: RunScore, path: Path) -> CellResult:
 def refuse_unanswered(results: Iterable[CellResult]) -> None:
     """Raise SearchError if no call of a cell was answered."""
     for result in results:
-        if result.failed == result.rows:
+        if result.is_unanswered:
             raise SearchError(
                 f"every call of {result.model} on {result.variant.name} failed: no format can be "
                 f"chosen. {result.path} says why; run again to ask again."

@@ -30,6 +30,7 @@ from ..protocol import (
     columns_of,
     exceeds_floats,
     failures,
+    none_answered,
     plugin_conflicts,
     sum_rows,
     table_of,
@@ -126,8 +127,15 @@ class Run:
         name = self.variant.board_dataset
         return f"{name} {reviews.column}" if reviews else name
 
+    @property
+    def is_unanswered(self) -> bool:
+        """Whether no call was answered, so that it measures nothing."""
+        return none_answered(self.failed, len(self.rows))
+
     def value(self, metric: Metric) -> float | None:
         """Return a metric, in percent if it is a share; None: it has no value."""
+        if self.is_unanswered:
+            return None
         return value_of_all_rows(metric, self.sums) if self.random else metric.value(self.sums)
 
     @cached_property

@@ -97,7 +97,7 @@ class FormatRace:
         """Return the formats that stay after a round, best first, and the others' results."""
         scores = {name: [self._score(cell) for cell in of] for name, of in formats.items()}
         for cell, score in zip(_race_cells(formats), chain(*scores.values()), strict=True):
-            if score.failed == len(score.rows):
+            if score.is_unanswered:
                 self._write([cell], None)
                 refuse_unanswered([result_of(score, cell.whole.path)])
         first = next(iter(formats.values()))
