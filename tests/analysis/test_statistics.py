@@ -331,7 +331,9 @@ def without_boxes(run: Run, queries: set[int]) -> Run:
 
 
 # Where hardly any boxes are left, precision is tested in no run.
-@given(failed=st.sets(st.integers(0, 19)), empty=st.sets(st.integers(0, 19), max_size=10))
+@given(
+    failed=st.sets(st.integers(0, 19), max_size=19), empty=st.sets(st.integers(0, 19), max_size=10)
+)
 def test_paired_tests_treat_failed_calls_as_misses(
     module_run: Run, failed: set[int], empty: set[int]
 ) -> None:

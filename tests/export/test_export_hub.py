@@ -269,18 +269,18 @@ def test_the_record_of_a_failed_call_names_no_path(world: World, out: Path, suff
     path = world.predict("Good", JSON, speaking(JSON, 0.8, 10))
     call = {"findit": {"call": {"error": "no /mnt/Jane Doe/cache: gone"}, "thought": "of /a/b/c"}}
     rows = [
-        {"index": r.index, "prediction": r.text, "extra_records": json.dumps(call)}
-        for r in read_predictions(path)
+        {"index": r.index, "prediction": r.text, "extra_records": json.dumps(call if at else {})}
+        for at, r in enumerate(read_predictions(path))
     ]
     path.unlink()
     write_rows(path := path.with_suffix(suffix), lambda: rows)
-    assert main(["score", str(path)]) == 1, "no row has a reply"
+    assert main(["score", str(path)]) == 1, "one row has a reply"
     assert export(world, out) == 0
     for name, data in published(out):
         assert b"Jane" not in data, name
         assert rb"\u2026" not in data, f"{name}: the list before the upload reads it as a path"
     (copy,) = open_runs(out / "runs")
-    recorded = read_predictions(copy.path)[0].recorded
+    recorded = read_predictions(copy.path)[1].recorded
     assert (recorded.call["error"], recorded.thought) == ("no …/cache: gone", "of /a/b/c")
 
 
