@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 import signal
 import socket
 import tempfile
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import ExitStack, nullcontext
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from engine_fakes import FakeDeployment, demo_sweep, go
 
-from vlmeval_findit.engine import ray_cluster
+from vlmeval_findit.engine import CallOptions, RayBackend, ray_backend, ray_cluster
+from vlmeval_findit.sweeps import UnfinishedError
 
 FAULTS = [
     RuntimeError("Module: foo does not exist.\nThis module was parsed from Address: foo://x"),
@@ -142,3 +145,43 @@ def test_an_address_without_a_cluster_is_known_at_once(
     ):
         pytest.fail("it did not start")
     assert isinstance(raised.value.__cause__, OSError)
+
+
+class Method:
+    """A method of an actor: its first call returns one thing, all others another."""
+
+    def __init__(self, first: Callable[[], Any], then: Callable[[], Any]) -> None:
+        self._results = [first]
+        self._then = then
+
+    def options(self, **anything: Any) -> Method:
+        return self
+
+    def remote(self, *anything: Any) -> Any:
+        return (self._results.pop() if self._results else self._then)()
+
+
+class DiedError(Exception):
+    """Stands for Ray's."""
+
+
+async def dies() -> AsyncIterator[Any]:
+    raise DiedError
+    yield
+
+
+def test_replicas_without_a_machine_say_what_to_type(
+    lmu_data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LMUData", str(lmu_data))
+    loads = Method(lambda: asyncio.sleep(0, "a machine"), asyncio.Future)
+    handle = SimpleNamespace(ready=loads, ask=Method(dies, dies), stop=Method(dies, dies))
+    actors_die = SimpleNamespace(RayActorError=DiedError)
+    fake = SimpleNamespace(exceptions=actors_die, kill=lambda actor: None)
+    monkeypatch.setattr(ray_backend, "_COMES_BACK", 0.01)
+    monkeypatch.setattr(ray_backend, "_ray", lambda: fake)
+    monkeypatch.setattr(ray_backend, "cluster", lambda ray: nullcontext())
+    monkeypatch.setattr(ray_backend, "replicas", lambda *anything: nullcontext([handle]))
+    host = FakeDeployment(None, lambda _: RayBackend(lambda: None, CallOptions()))
+    with pytest.raises(UnfinishedError, match=r"no machine had room .* Type ray status"):
+        go(demo_sweep(tmp_path), host)

@@ -14,6 +14,7 @@ from pathlib import Path
 import openpyxl
 import pyarrow
 import pytest
+from bounded import told_within
 from few_fast import few_fast
 from pyarrow import parquet
 
@@ -97,6 +98,198 @@ def test_a_sheet_that_unpacks_to_too_much_is_refused(bomb: str, tmp_path: Path) 
     with pytest.raises(PredictionError, match="unpacks") as got:
         held_while(lambda: read_predictions(path))
     assert str(path) in str(got.value)
+
+
+MILLION = 1_000_000
+
+
+def in_sheet(more: bytes) -> bytes:
+    """Return a sheet with more rows."""
+    return sheet(lambda xml: xml.replace(b"</sheetData>", more + b"</sheetData>"))
+
+
+def with_member(name: str, content: bytes, members: int = 1) -> bytes:
+    """Return a sheet with more members; ``{}`` of the name is a member's number."""
+    changed = io.BytesIO(sheet())
+    with zipfile.ZipFile(changed, "a", 8) as archive:
+        for number in range(members):
+            archive.writestr(name.format(number), content)
+    return changed.getvalue()
+
+
+TEXTS = b"application/vnd.openxmlformats-officedocument.spreadsheetml.sharedStrings+xml"
+TYPE_OF_TEXTS = b'<Override PartName="/xl/sharedStrings.xml" ContentType="%b"/></Types>' % TEXTS
+SPACE = b"http://schemas.openxmlformats.org/spreadsheetml/2006/main"
+
+
+def with_texts(texts: bytes, more: bytes = b"") -> bytes:
+    """Return a sheet with shared texts, and more rows."""
+    target = io.BytesIO()
+    with (
+        zipfile.ZipFile(io.BytesIO(in_sheet(more))) as source,
+        zipfile.ZipFile(target, "w", 8) as archive,
+    ):
+        for name in source.namelist():
+            archive.writestr(name, source.read(name).replace(b"</Types>", TYPE_OF_TEXTS))
+        archive.writestr("xl/sharedStrings.xml", b'<sst xmlns="%b">%b</sst>' % (SPACE, texts))
+    return target.getvalue()
+
+
+def with_entities(xml: bytes) -> bytes:
+    entities = b'<!ENTITY a "aaaaaaaaaa">'
+    for one, ten in zip(b"abcdefgh", b"bcdefghi", strict=True):
+        entities += b'<!ENTITY %c "%b">' % (ten, b"&%c;" % one * 10)
+    begin = b"<!DOCTYPE worksheet [%b]>" % entities
+    return begin + xml.replace(b"</sheetData>", b"</sheetData><x>&i;</x>")
+
+
+# They unpack to less than a file may, and become much more
+ELEMENTS = {
+    "empty rows": lambda: in_sheet(b"<row/>" * (2 * MILLION)),
+    "empty cells": lambda: in_sheet(b"<row>" + b"<c/>" * (2 * MILLION) + b"</row>"),
+    "merged cells": lambda: sheet(
+        lambda xml: xml.replace(
+            b"</sheetData>",
+            b"</sheetData><mergeCells>"
+            + b'<mergeCell ref="A1:XFD9"/>' * MILLION
+            + b"</mergeCells>",
+        )
+    ),
+    "shared texts": lambda: with_texts(b"<si><t/></si>" * MILLION),
+    "styles": lambda: sheet(
+        lambda xml: xml.replace(b"</cellXfs>", b"<xf/>" * (MILLION // 2) + b"</cellXfs>"),
+        "styles.xml",
+    ),
+    "names": lambda: sheet(
+        lambda xml: xml.replace(b"</sheets>", b"</sheets>" + b"<x/>" * MILLION), "workbook.xml"
+    ),
+    "relations": lambda: sheet(
+        lambda xml: xml.replace(
+            b"</Relationships>", b"<Relationship/>" * (MILLION // 4) + b"</Relationships>"
+        ),
+        "workbook.xml.rels",
+    ),
+    "entities": lambda: sheet(with_entities),
+    "a text of 20 MB in 2,000 rows": lambda: with_texts(
+        b"<si><t>" + b"x" * (20 << 20) + b"</t></si>",
+        b"".join(
+            b'<row><c><v>%d</v></c><c t="s"><v>0</v></c></row>' % row for row in range(100, 2100)
+        ),
+    ),
+}
+
+
+SHORT = ("styles", "names", "relations", "entities")
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [pytest.param(kind, marks=[] if kind in SHORT else pytest.mark.slow) for kind in ELEMENTS],
+)
+def test_a_sheet_of_too_many_parts_is_refused(kind: str, tmp_path: Path) -> None:
+    path = tmp_path / "m.xlsx"
+    path.write_bytes(ELEMENTS[kind]())
+    told = told_within(lambda: read_predictions(path), seconds=20, mebibytes=250)
+    assert told.startswith(f"error: {path}: "), told[:200]
+    assert "no sheet of a table" in told or "document type" in told
+
+
+PLACES = {
+    "a row of number 10**12": (b'<row r="1000000000000"><c><v>7</v></c></row>', "spread over"),
+    "the last cell of all": (b'<row r="1048576"><c r="XFD1048576"><v>7</v></c></row>', "spread"),
+    "a cell far behind in every row": (
+        b"<row><c/><c/><c/></row>" * 2000 + b'<row><c r="XFD2052"/></row>',
+        "spread over",
+    ),
+    "a row that was there": (b'<row r="7"><c><v>7</v></c></row>', "row 7 comes after row 51"),
+    "rows backwards": (b'<row r="90"/><row r="89"><c/></row>', "row 89 comes after row 90"),
+    "a cell that was there": (
+        b'<row r="52"><c r="A52"><v>7</v></c><c r="A52"/></row>',
+        "in row 52, cell A52 does not come after",
+    ),
+    "cells backwards": (
+        b'<row r="52"><c r="B52"><v>7</v></c><c r="A52"/></row>',
+        "in row 52, cell A52 does not come after",
+    ),
+    "a cell of another row": (b'<row r="52"><c r="A7"/></row>', "cell A7 stands in row 52"),
+}
+
+
+@pytest.mark.parametrize("kind", PLACES)
+def test_a_sheet_with_unsound_places_is_refused(kind: str, tmp_path: Path) -> None:
+    """Rows and cells were dropped in silence, or empty ones made for hours."""
+    more, why = PLACES[kind]
+    path = tmp_path / "m.xlsx"
+    path.write_bytes(in_sheet(more))
+    with pytest.raises(PredictionError, match=re.escape(why)) as got:
+        held_while(lambda: read_predictions(path))
+    assert "save it again" in str(got.value)
+
+
+def without_places(xml: bytes) -> bytes:
+    return re.sub(rb' r="[A-Z]*\d+"', b"", xml)
+
+
+LINK = (
+    b'<Relationships xmlns="http://schemas.openxmlformats.org/package/2006/relationships">'
+    b'<Relationship Id="rId1" Type="http://schemas.openxmlformats.org/officeDocument/2006/'
+    b'relationships/externalLinkPath" Target="http://192.0.2.1/x.xlsx" TargetMode="External"/>'
+    b"</Relationships>"
+)
+
+SOUND = {
+    "no places": lambda: sheet(without_places),
+    "all cells merged": lambda: sheet(
+        lambda xml: xml.replace(
+            b"</sheetData>",
+            b'</sheetData><mergeCells count="1"><mergeCell ref="A1:XFD1048576"/></mergeCells>',
+        )
+    ),
+    "65,536 members": lambda: with_member("xl/media/{}.png", b"", 1 << 16),
+    "a link to another file": lambda: with_member("xl/worksheets/_rels/sheet1.xml.rels", LINK),
+    "a picture that is no XML": lambda: with_member("xl/drawings/drawing1.xml", b"\x89PNG"),
+}
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        pytest.param(kind, marks=pytest.mark.slow if kind == "65,536 members" else [])
+        for kind in SOUND
+    ],
+)
+def test_an_odd_sheet_has_all_its_rows(kind: str, tmp_path: Path) -> None:
+    path = tmp_path / "m.xlsx"
+    path.write_bytes(SOUND[kind]())
+    replies = read_predictions(path)
+    assert [reply.index for reply in replies] == [*range(ROWS)]
+    assert {reply.text for reply in replies} == {"[[0, 0, 9, 9]]"}
+
+
+def zipped(**members: bytes) -> bytes:
+    whole = io.BytesIO()
+    with zipfile.ZipFile(whole, "w") as archive:
+        for name, content in members.items():
+            archive.writestr(name, content)
+    return whole.getvalue()
+
+
+OTHERS = {
+    "xls": b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(4096),  # and xlsx with a password
+    "ods": zipped(mimetype=b"application/vnd.oasis.opendocument.spreadsheet"),
+    "html": b"<table><tr><td>index</td></tr></table>",
+    "csv": b"index,prediction\n0,[]\n",
+    "an archive of nothing": zipped(),
+    "nothing": b"",
+}
+
+
+@pytest.mark.parametrize("kind", OTHERS)
+def test_other_files_named_as_sheets_are_refused(kind: str, tmp_path: Path) -> None:
+    path = tmp_path / "m.xlsx"
+    path.write_bytes(OTHERS[kind])
+    with pytest.raises(PredictionError, match="not a readable xlsx sheet"):
+        read_predictions(path)
 
 
 def held_while(read: Callable[[], object]) -> None:

@@ -124,7 +124,9 @@ class _RayRun(ScheduledRun[WorkResult]):
             stop = StopReason.HOPELESS
         elif finished.outcome is not CallOutcome.FAILED or self._cancel.requested:
             return None
-        answer = CallResult("", error=finished.reason, stop=stop)
+        is_without_room = stop is not None and isinstance(self._problem, TimeoutError)
+        reason = str(self._problem) if is_without_room else finished.reason
+        answer = CallResult("", error=reason, stop=stop)
         return WorkResult(item.calls, (answer,) * len(item.calls))
 
     def _start(self, actor: _Actor, within: float | None = None) -> None:
@@ -138,8 +140,11 @@ class _RayRun(ScheduledRun[WorkResult]):
                 self._scheduler.add_server(actor.name, 1, actor)
             except Exception as error:
                 why = _cause(error)
-                if limit.expired():
-                    why = TimeoutError(f"it has not come back after {within:g} seconds")
+                if within is not None and limit.expired():
+                    why = TimeoutError(
+                        f"it died, and no machine had room for it within {within / 60:g} minutes. "
+                        "Type ray status to see what the cluster has; the same command goes on"
+                    )
                 self._lose(actor, "does not load its model", why)
             finally:
                 self._starting -= 1
@@ -197,7 +202,7 @@ class _RayRun(ScheduledRun[WorkResult]):
                 reason = f"its replica died ({type(error).__name__})"
         if died:
             # Ray restarts it where there is room.
-            log.warning("%s died and is started again", actor)
+            log.warning("%s died and is started again where the cluster has room", actor)
             self._start(actor, _COMES_BACK)
         remaining = WorkItem(tuple(left.values()))
         self._scheduler.ended(assignment, outcome, self._loop.time(), reason, remaining=remaining)

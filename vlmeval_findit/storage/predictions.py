@@ -42,6 +42,7 @@ from .reply_records import (
     record_text,
 )
 from .sheet_cells import XLSX_CELL_LIMIT, for_cell, restore_replies, say_what_is_cut
+from .sheet_structure import check_structure, most_text
 
 log = logging.getLogger(__name__)
 
@@ -256,15 +257,26 @@ def _xlsx_cells(path: Path) -> Iterator[Sequence[Any]]:
     with open_regular(path) as f:
         try:
             check_sheets(f)
+            problems = check_structure(f)
             # Not data_only: a reply that begins with "=" may be a formula without a value.
             sheet = load_workbook(f, read_only=True).worksheets[0]
+            problem = problems.get(sheet._worksheet_path)
             # What a sheet says of its size is a hint: programs that add rows leave it as it was.
             sheet.reset_dimensions()
-            yield from sheet.iter_rows(values_only=True)
+            left = most_text(path.stat().st_size)
+            for cells in () if problem else sheet.iter_rows(values_only=True):
+                left -= sum(len(cell) for cell in cells if isinstance(cell, str))
+                if left < 0:
+                    raise UnpackedSizeError(
+                        "its cells unpack to too much text: no sheet of a table"
+                    )
+                yield cells
         except UnpackedSizeError as error:
             raise PredictionError(f"{path}: {error}") from None
         except Exception as error:  # zip, XML and openpyxl raise anything
             raise PredictionError(f"{path}: not a readable xlsx sheet: {error}") from None
+    if problem:
+        raise PredictionError(f"{path}: {problem}")
 
 
 def _header(path: Path, names: Iterable[Any]) -> list[str]:

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
-from asking import QUICK, ask_calls, service
+from asking import QUICK, ask_calls, call_of, service
 from chat_server import Answer, ChatServer, completion, in_turn
 
 from vlmeval_findit.models import MOST_ERROR_BYTES, BodyRoom, most_bytes_of, most_reply_bytes
@@ -58,7 +58,34 @@ BODIES: dict[str, Callable[[], Answer]] = {
     "parts": lambda: gzipped(
         b'{"choices":[{"message":{"content":[' + b'"",' * (NEARLY // 3) + b'""]}}]}'
     ),
+    "calls of tools": lambda: of_message(b'"tool_calls":[' + b"{}," * NEARLY_ALL + b"{}]"),
+    "a text of lists in lists": lambda: completion("[" * 100_000),
+    "a number of a million digits": lambda: gzipped(b'{"usage":{"cost":0.' + b"9" * 10**6 + b"}}"),
+    "an exponent without end": lambda: gzipped(b'{"created":1e' + b"9" * 10**6 + b"}"),
+    "equal keys": lambda: gzipped(b"{" + b'"":{},' * (NEARLY // 6) + b'"":1}'),
+    "events": lambda: Answer(b'data: {"choices":[]}\n\n' * 20_000),
+    "UTF-16": lambda: gzipped(('{"a":[' + "{}," * (NEARLY // 6) + "{}]}").encode("utf-16")),
+    "UTF-32": lambda: gzipped(('{"a":[' + "{}," * (NEARLY // 12) + "{}]}").encode("utf-32")),
+    "gzip in gzip": lambda: gzipped(gzip.compress(bytes(MEGABYTES << 20))),
+    "gzip in gzip, as named": lambda: named("gzip, gzip", gzip.compress(gzip.compress(b"{}"))),
+    "gzip without its name": lambda: Answer(gzip.compress(bytes(MEGABYTES << 20))),
+    "Brotli": lambda: named("br", b"\x0b\x02\x80{}\x03"),
+    "Zstandard": lambda: named("zstd", b"\x28\xb5\x2f\xfd" + bytes(1000)),
+    "deflate without a head": lambda: named("deflate", zlib.compress(b"{}")[2:-4]),
+    "an error of objects in objects": lambda: Answer(b'{"error":' * 20_000, 400),
 }
+
+
+def of_message(field: bytes) -> Answer:
+    """Return a reply that fits its limit, with a field in its message."""
+    return gzipped(b'{"choices":[{"finish_reason":"stop","message":{"content":"[]",%b}}]}' % field)
+
+
+def named(packing: str, content: bytes) -> Answer:
+    return Answer(content, 200, {"Content-Encoding": packing})
+
+
+NEARLY_ALL = 350_000  # objects in a megabyte, below the limit of a reply
 
 
 FAST = ("objects", "a text that is not packed")
@@ -71,15 +98,34 @@ FAST = ("objects", "a text that is not packed")
 def test_memory_of_calls_does_not_follow_replies(body: str) -> None:
     reply = BODIES[body]()
     with ChatServer(in_turn(completion("[]"), reply)) as server:
-        asked = service(server.url, policy=ONCE)
-        ask_calls(asked, 1)  # what is imported and opened once
-        tracemalloc.start()
-        before, _ = tracemalloc.get_traced_memory()
-        answers = ask_calls(asked, CALLS, at_once=CALLS)
-        _, peak = tracemalloc.get_traced_memory()
-        tracemalloc.stop()
+        check_held(server.url)
+
+
+def check_held(url: str) -> None:
+    """Check what calls at once hold of the replies of a server whose first is an answer."""
+    asked = service(url, policy=ONCE)
+    ask_calls(asked, 1)  # what is imported and opened once
+    tracemalloc.start()
+    before, _ = tracemalloc.get_traced_memory()
+    answers = ask_calls(asked, CALLS, at_once=CALLS)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
     assert len(answers) >= 1
     assert peak - before < MOST_HELD, f"{peak - before:,}"
+
+
+def test_of_many_calls_of_tools_the_beginning_is_kept() -> None:
+    for count, kept in ((9, [{}] * 9), (NEARLY_ALL, None)):
+        reply = of_message(b'"tool_calls":[' + b"{}," * (count - 1) + b"{}]")
+        with ChatServer(in_turn(reply)) as server:
+            (answer,) = ask_calls(service(server.url), 1)
+        calls = call_of(answer)["tool_calls"]
+        if kept is not None:
+            assert calls == kept
+            continue
+        (words,) = calls
+        assert len(words) < 70_000
+        assert words.endswith("… (1,400,000 characters)")
 
 
 def test_a_long_text_is_no_answer() -> None:

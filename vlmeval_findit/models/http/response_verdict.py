@@ -45,6 +45,7 @@ WEB_PAGE = "the reply is a web page, and not JSON"
 
 _NAME = 200  # characters stored of a name or id
 _MOST_NAMED = 5
+_LONG_CALLS = 1 << 16  # characters of calls of tools
 
 
 class CallVerdict(Enum):
@@ -229,13 +230,21 @@ def _besides_text(message: Mapping[str, Any], finish: _Finish, text: str) -> dic
     more: dict[str, Any] = {}
     calls = tool_calls_in(message)
     if calls:
-        more["tool_calls"] = calls
+        more["tool_calls"] = _in_little_memory(calls)
     refusal = message.get("refusal")
     if isinstance(refusal, str) and refusal and refusal != text:
         more["refusal"] = replace_surrogates(refusal)
     if finish.kind == FILTERED and finish.stated != finish.kind:
         more["finish_reason"] = finish.stated
     return more
+
+
+def _in_little_memory(calls: list[Any]) -> list[Any]:
+    """Return calls of tools; the beginning of their text where they would take megabytes."""
+    words = json.dumps(calls)
+    if len(words) <= _LONG_CALLS:
+        return calls
+    return [f"{words[:_LONG_CALLS]}… ({len(words):,} characters)"]
 
 
 def _texts_under(message: Mapping[str, Any]) -> dict[str, Any]:
