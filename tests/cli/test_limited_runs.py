@@ -119,6 +119,20 @@ def test_a_longer_run_goes_on_and_equals_a_full_one(
     assert len(set(replies(Path("whole")).values())) == ROWS
 
 
+@pytest.mark.parametrize("limit", [1, 2])
+def test_a_shorter_run_is_told_what_to_type(
+    limit: int, images: Path, server: ChatServer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    bring_back(images)
+    assert main(run_words(server, "out")) == 0
+    assert main(run_words(server, "out", "--limit", str(limit))) == 2
+    said = capsys.readouterr().err
+    assert f"leave --limit {limit} out to go on with it, or type another --work-dir" in said
+    assert "--force goes on all the same" in said
+    assert "FINDIT_FORCE" not in said
+    assert main(run_words(server, "out")) == 0
+
+
 def test_left_out_are_only_rows_before_the_last_asked(
     images: Path, server: ChatServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -234,7 +234,7 @@ def test_the_first_checkpoint_is_checked_once_it_is_there(
         [
             ("--data FindIt_Pascl_xyxy_json", "Pascal"),
             ("--limit 0", "--limit"),
-            ("--like Qwen9-VL", "did you mean Qwen3-VL?"),
+            ("--like Qwen9-VL", "unknown model 'Qwen9-VL'"),
             ("--like GPT-5.4", "unknown local model 'GPT-5.4'"),
             ("--space thousandths", "unknown coordinate space 'thousandths'"),
             ("--device cuda:9", "--device cuda:9: not here"),

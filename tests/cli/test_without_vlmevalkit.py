@@ -237,4 +237,4 @@ def test_a_dataset_that_is_not_findits_needs_vlmevalkit(
     assert f"--data MMStar: {why}" in capsys.readouterr().err
     assert main(["run", "--data", "Scenes_mini_xyxy_json", "--model", "FindIt-Nano"]) == 2
     error = capsys.readouterr().err
-    assert f"did you mean FindIt_Scenes_mini_xyxy_json? If not: {why}" in error
+    assert "did you mean FindIt_Scenes_mini_xyxy_json?\n" in error

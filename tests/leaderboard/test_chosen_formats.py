@@ -295,9 +295,7 @@ def test_too_few_images_for_two_halves_are_not_tested(world: World) -> None:
     (row,) = re.findall(r"\| 1–2 \? \| many \|.*", as_markdown(board))[:1]
     assert "**–**" not in row
     (line,) = dict(remarks(board))["Elsewhere"]
-    assert (
-        line == f"many on Pascal: not known, as {TOO_FEW_TO_CHOOSE}; ranked by its value, untested"
-    )
+    assert line == f"many on Pascal: not known: {TOO_FEW_TO_CHOOSE}; ranked by its value, untested"
     known = "? without a value: ranked by its value where elsewhere is not known"
     assert known in as_markdown(board)
     assert known not in as_markdown(make_board(load_runs([world.runs]), ["xyxy_json"]))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -110,6 +111,28 @@ def test_errors_of_a_cut_reply(world: World, name: str, text: str, kind: str) ->
     batch = benchmark_of(name).score_batch("Model", load_dataset(name), [reply], settings, None)
     (row,) = batch.rows
     assert {e["kind"] for e in row.details["errors"] if e["object"] == 1} == {kind}
+
+
+@pytest.mark.parametrize(
+    ("objects", "note"),
+    [
+        ((1, 2, 3, 1), ""),
+        ((2, 1, 1, 1), "2 failed calls about 3 objects: each object is an event"),
+        ((3,), "1 failed call about 3 objects: each object is an event"),
+    ],
+)
+def test_it_is_said_what_events_of_failed_calls_are(
+    objects: tuple[int, ...], note: str, world: World, capsys: pytest.CaptureFixture[str]
+) -> None:
+    boxes = [(20, 10, 60, 60), (120, 20, 180, 90), (20, 70, 60, 95)]
+    queries = [query(i, f"{i}.jpg", boxes=boxes[:count]) for i, count in enumerate(objects)]
+    world.table("Pascal", queries)
+    run = world.run("Model", NAME, failing)
+    assert main(["errors", str(run.path)]) == 0
+    said = capsys.readouterr().out
+    assert f"failed call  {sum(objects[::3])}" in re.sub(" {2,}", "  ", said)
+    assert ("each object is an event" in said) == bool(note)
+    assert note in said
 
 
 def test_queries_with_nothing_to_find(world: World, capsys) -> None:

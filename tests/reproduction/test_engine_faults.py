@@ -78,7 +78,7 @@ def test_which_versions_have_faults(
     ("key", "value", "why"),
     [
         ("program", "sglan", "unknown program 'sglan': did you mean sglang"),
-        ("families", ["Qwen3.6"], "unknown model 'Qwen3.6': did you mean Qwen3"),
+        ("families", ["Qwen3.6"], "unknown model 'Qwen3.6'"),
         ("families", [], "families: the list is empty"),
         ("sources", [], "sources: the list is empty"),
         ("sources", ["#36762"], "'#36762' should be a thread, as owner/repository#1"),

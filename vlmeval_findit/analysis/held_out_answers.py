@@ -43,7 +43,7 @@ ELSEWHERE = "elsewhere"  # What a value on images that did not choose the format
 ELSEWHERE_MEANING = "each half of the images in the format that is best on the other half"
 
 # Why a run has no value elsewhere
-TOO_FEW_TO_CHOOSE = f"half of the images are fewer than {FEWEST_IMAGES}"
+TOO_FEW_TO_CHOOSE = f"it needs {2 * FEWEST_IMAGES} images: {FEWEST_IMAGES} in each half"
 RANDOM_ROWS = "random rows of its reviews stand for others"
 
 

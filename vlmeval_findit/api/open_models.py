@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from ..benchmarks import baselines
 from ..benchmarks.findit import BENCHMARK, Family, space_of_whole_images
 from ..boxes import space_from, stated_space
-from ..core import names_of_arguments, no_effect, refuse_unknown, suggestion, validate
+from ..core import names_of_arguments, no_effect, refuse_unknown, validate
 from ..models import (
     ANY_QUESTION,
     MODELS,
@@ -22,6 +22,7 @@ from ..models import (
     find_model,
     like_its_checkpoint,
     local_names,
+    meant_model,
     names_of_settings,
     options_to,
     same_checkpoint,
@@ -246,7 +247,7 @@ def _unknown(entry: ModelEntry) -> ValueError:
     if find_model(name) is not None:
         return ValueError(f"{name} needs a server: base_url=…")
     names = [*local_names(), *baselines(), *(row.entry for row in MODELS.values() if row.api)]
-    meant = suggestion(name, names)
+    meant = meant_model(name, names)
     if ours := same_checkpoint(name):
         meant = f": {' or '.join(ours)} is the same checkpoint, asked as the protocol says"
     return ValueError(

@@ -7,6 +7,8 @@ from .benchmark_table import (
     prefix_of as prefix_of,
     shortest_prefixes as shortest_prefixes,
     meant_names as meant_names,
+    refuse_misnamed as refuse_misnamed,
+    refuse_file as refuse_file,
     listed_names as listed_names,
     all_datasets as all_datasets,
     begins_with_prefix as begins_with_prefix,

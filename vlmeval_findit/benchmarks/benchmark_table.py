@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import pkgutil
 import re
+import shlex
 from collections.abc import Mapping
 from contextlib import suppress
 from functools import cache
@@ -16,7 +17,15 @@ from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
 
-from ..core import Group, PluginTable, alternatives, dataset_names, quoted_value, suggestion
+from ..core import (
+    Group,
+    PluginTable,
+    alternatives,
+    dataset_names,
+    not_there,
+    quoted_value,
+    suggestion,
+)
 from ..protocol import AnyDataset, Baseline, Benchmark, DatasetNameError, DatasetVariant
 
 
@@ -109,8 +118,7 @@ def prefix_of(name: str) -> str:
     for prefix in prefixes():
         if name.startswith(prefix):
             return prefix
-    if meant := meant_names(name):
-        raise DatasetNameError(f"unknown dataset {name!r}: did you mean {alternatives(meant)}?")
+    refuse_misnamed(name)
     known = shortest_prefixes()
     raise DatasetNameError(
         f"{name}: a name begins with {alternatives(known)}{suggestion(name, known)}"
@@ -144,6 +152,38 @@ def meant_names(name: str) -> list[str]:
                 benchmark.parse(begin)
                 meant.append(begin)
     return meant
+
+
+# No name of a dataset ends so; other ends, as that of Video-MME_0.5fps, may be a name's
+_ENDS_OF_FILES = frozenset(
+    ".csv .geojson .json .jsonl .ndjson .parquet .tar .tsv .txt .xlsx .xml .yaml .yml .zip".split()
+)
+
+
+def refuse_misnamed(name: str) -> None:
+    """Refuse an unknown name that lacks its prefix or format, or is of a file; say what to type.
+
+    Raises DatasetNameError.
+    """
+    if meant := meant_names(name):
+        raise DatasetNameError(f"unknown dataset {name!r}: did you mean {alternatives(meant)}?")
+    refuse_file(name)
+
+
+def refuse_file(name: str) -> None:
+    """Refuse a file or folder of annotations where a dataset is named, with what makes one of it.
+
+    Raises DatasetNameError.
+    """
+    path = Path(name)
+    is_written_so = name.startswith((".", "/", "~")) or path.suffix.lower() in _ENDS_OF_FILES
+    if not is_written_so and not path.exists():
+        return
+    missing = "" if path.exists() else f" ({name} {not_there(path)})"
+    raise DatasetNameError(
+        f"{name} is a path, and no dataset. Make one of it: "
+        f"run_findit.py data import {shlex.quote(name)} --name NAME{missing}"
+    )
 
 
 def listed_names() -> list[str]:

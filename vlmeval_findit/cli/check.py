@@ -11,7 +11,7 @@ from typing import Any
 
 import click
 
-from ..benchmarks import begins_with_prefix, benchmark_of, benchmarks, parse
+from ..benchmarks import begins_with_prefix, benchmark_of, benchmarks, parse, refuse_file
 from ..boxes import FILE_PIXELS, REPRESENTATIONS, SPACE_KINDS
 from ..core import EXIT_SOME_FAILED, as_called, reported, scrub, suggestion, unreported
 from ..data import load_dataset, published_sets
@@ -140,6 +140,7 @@ def _findings(target: str, options: Mapping[str, Any], temporary: Path) -> plugi
     if name in sets:
         _refuse_unused(given, name, _SET)
         return plugin_checks.check_source(sets[name], options["from"])
+    refuse_file(name)
     of_this_set = f"_{name}_".casefold()
     listed = (dataset for benchmark in known.values() for dataset in benchmark.variant_names())
     if dataset := next((each for each in listed if of_this_set in f"{each}_".casefold()), None):

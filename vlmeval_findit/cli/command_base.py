@@ -16,13 +16,13 @@ import click
 from click.shell_completion import CompletionItem
 
 from ..core import (
-    RESULTS_VARIABLE,
     as_called,
     clear_leftovers,
     not_there,
     printable_lines,
     remember_file,
     remember_folder,
+    results_folder,
 )
 from ..data import BoxForm
 
@@ -337,7 +337,7 @@ def _runs_or_results(
     """Take the folder that ``run`` writes to, where no run is named."""
     if runs:
         return runs
-    folder = Path(os.environ.get(RESULTS_VARIABLE) or "outputs")
+    folder = results_folder()
     if not folder.is_dir():
         raise ValueError(
             f"name a run: a scored prediction file, or a folder of them; there is no {folder} "

@@ -50,6 +50,7 @@ from ..scoring import (
     facts_of,
     load_runs,
     prediction_files,
+    refuse_missing_runs,
 )
 from ..statistics import INTERVALS_LEGEND, BestOf, Difference, FamilyOfTests
 from ..storage import read_reviews
@@ -103,6 +104,7 @@ def command(
     """
     if right is None:
         raise ValueError(_what_is_there(left))
+    refuse_missing_runs([_folder_and_format(side)[0] for side in (left, right)])
     loaded = [_runs_of(path) for path in (left, right)]
     sides = [side.runs for side in loaded]
     pairs = list(pair_runs(*sides))
@@ -236,11 +238,11 @@ def _what_is_there(left: Path) -> str:
 
 def _runs_of(side: Path) -> _Side:
     """Load the runs of a file, a folder, or of a format in a folder (``FOLDER=FORMAT``)."""
-    folder, _, format_ = str(side).rpartition("=")
-    if not folder or side.exists():
-        comparable, excluded = _comparable(load_runs([side], keep=RowData.SUMS))
+    folder, format_ = _folder_and_format(side)
+    runs = load_runs([folder], keep=RowData.SUMS)
+    if not format_:
+        comparable, excluded = _comparable(runs)
         return _Side(comparable, [side], _formats_of(comparable, comparable), excluded)
-    runs = load_runs([Path(folder)], keep=RowData.SUMS)
     chosen = [run for run in runs if run.variant.format == format_]
     if not chosen:
         formats = sorted({run.variant.format for run in runs})
@@ -250,6 +252,14 @@ def _runs_of(side: Path) -> _Side:
     comparable, excluded = _comparable(chosen)
     beside = _formats_of(runs, comparable)
     return _Side(comparable, [run.path for run in comparable], beside, excluded)
+
+
+def _folder_and_format(side: Path) -> tuple[Path, str]:
+    """Split ``FOLDER=FORMAT``; the format is "" where none is named."""
+    folder, _, format_ = str(side).rpartition("=")
+    if not folder or side.exists():
+        return side, ""
+    return Path(folder), format_
 
 
 def _formats_of(runs: Sequence[Run], chosen: Sequence[Run]) -> dict[tuple[str, str], set[str]]:

@@ -254,9 +254,12 @@ def _print_dataset(built: ImportedDataset) -> None:
     for table in built.tables:
         without = f"  ({table.without_box} without an object)" if table.without_box else ""
         without += f"  ({table.ignored} more ignored)" if table.ignored else ""
-        say(f"  {table.path.stem:<20}{table.queries:>7} queries{table.boxes:>9} boxes{without}")
+        queries = "query  " if table.queries == 1 else "queries"
+        boxes = "box" if table.boxes == 1 else "boxes"
+        say(f"  {table.path.stem:<20}{table.queries:>7} {queries}{table.boxes:>9} {boxes}{without}")
     for kind, values in built.tags.items():
         print_folded(f"  tag {kind}: {first_few(values, 8)}")
     name = parse(f"FindIt_{built.name}_xyxy_json").name
-    say(f"Tables: {built.tables[0].path.parent}\nImages: {row.folder}\nRun it:")
-    say(as_called(f"  python run_findit.py --data {name} --model MODEL"))
+    say(f"Tables: {built.tables[0].path.parent}\nImages: {row.folder}")
+    run_it = f"python run_findit.py run --data {name} --model MODEL"
+    say(as_called(f"Run it (MODEL: python run_findit.py models):\n  {run_it}"))

@@ -13,7 +13,7 @@ import click
 from ..benchmarks import benchmark_of, listed_names, parse
 from ..benchmarks.findit import BENCHMARK_DATASETS, DATASETS, FindItQuery, FindItVariant
 from ..boxes import SpaceError, reply_extent
-from ..core import as_called, suggestion
+from ..core import as_called, ended
 from ..data import (
     MAKERS,
     SHIPPED_LICENCE,
@@ -23,7 +23,7 @@ from ..data import (
     load_dataset,
     published_sets,
 )
-from ..models import MODELS, ModelRow, find_model, row_of_checkpoint
+from ..models import ModelRow, find_model, meant_model, row_of_checkpoint
 from ..protocol import (
     Answering,
     DatasetVariant,
@@ -109,8 +109,8 @@ def _print_model(model: str, query: Query, variant: DatasetVariant, message: Mes
             benchmark_of(variant).space(named, variant, Settings(), nobody)
         except SpaceError:
             raise ValueError(
-                f"--model {named}: unknown model{suggestion(named, MODELS)}. A checkpoint is named "
-                "with its folder: --model NAME=FOLDER"
+                f"--model {named}: {ended(f'unknown model{meant_model(named)}')} A checkpoint is "
+                "named with its folder: --model NAME=FOLDER"
             ) from None
         return
     space = row.space(variant)

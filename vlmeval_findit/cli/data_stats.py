@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from ..benchmarks import begins_with_prefix, benchmarks
+from ..benchmarks import begins_with_prefix, benchmarks, refuse_misnamed
 from ..benchmarks.findit import table_called
 from ..core import suggestion
 from ..data import LARGE_ABOVE, SMALL_BELOW, SetStatistics, Spread, load_dataset, statistics_of
@@ -53,6 +53,7 @@ def _variant_of(name: str) -> str:
         for variant in benchmark.variant_names()
     }
     if table not in listed:
+        refuse_misnamed(name)
         raise ValueError(f"unknown dataset {name!r}{suggestion(name, listed)}")
     return listed[table]
 

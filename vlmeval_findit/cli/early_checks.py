@@ -13,12 +13,12 @@ from ..benchmarks import (
     meant_names,
     parse,
     prefix_of,
+    refuse_misnamed,
 )
 from ..benchmarks.findit import DATASETS, FAMILY_PROMPTS, FindItVariant
 from ..core import (
     Count,
     MisplacedError,
-    alternatives,
     closest,
     dataset_names,
     flag_name,
@@ -30,9 +30,11 @@ from ..core import (
 )
 from ..engine import CellBuilder, Deployment
 from ..models import (
-    MODELS,
     ModelEntry,
     ModelOptions,
+    how_to_ask,
+    like_which,
+    meant_model,
     row_of_checkpoint,
     same_checkpoint,
 )
@@ -78,12 +80,10 @@ def check_host_dataset(name: str) -> str | None:
 
     Returns a note where VLMEvalKit's dataset is run, and FindIt has another of that name.
     """
-    meant = meant_names(name)
     if has_dataset(name) or is_users_table(name):
+        meant = meant_names(name)
         return _whose(name, meant[0]) if meant else None
-    if meant:
-        raise ValueError(f"unknown dataset {name!r}: did you mean {alternatives(meant)}?")
-    _refuse_unmade(name)
+    check_own_name(name)
     if may_have_dataset(name):
         return None
     names = {each: each for each in dataset_names()}
@@ -95,6 +95,12 @@ def check_host_dataset(name: str) -> str | None:
     example = "neither FindIt's (for example FindIt_Scenes_mini_xyxy_json) nor VLMEvalKit's"
     why = f": did you mean {names[near]}?" if near else f", {example}"
     raise ValueError(f"unknown dataset {name!r}{why}")
+
+
+def check_own_name(name: str) -> None:
+    """Refuse a name, none of VLMEvalKit's, that FindIt knows by another, or cannot have yet."""
+    refuse_misnamed(name)
+    _refuse_unmade(name)
 
 
 def parse_ours(name: str) -> DatasetVariant:
@@ -231,14 +237,17 @@ def refuse_untabled(entry: ModelEntry, more: str = "") -> NoReturn:
     name = entry.like or entry.name
     if entry.checkpoint is not None:
         row_of_checkpoint(entry.name, entry.checkpoint, entry.like)  # says what its files say
-    if ours := same_checkpoint(name):
+    at_server = bool(entry.base_url or entry.provider)
+    ours = same_checkpoint(name)
+    if ours and not at_server:
         raise ValueError(
             f"unknown model {name!r}. {' or '.join(ours)} is the same checkpoint, "
             f"asked as the protocol says. For {name} itself type --space SPACE{more}"
         )
+    asked = like_which(name, entry.served or name) if at_server else how_to_ask(name)
     raise ValueError(
-        f"unknown model {name!r}{suggestion(name, MODELS)}\n"
-        f"For another model type --like NAME or --space SPACE{more}"
+        f"unknown model {name!r}{meant_model(name)}\n{asked}\n"
+        f"Or type --like NAME or --space SPACE{more}"
     )
 
 

@@ -27,6 +27,7 @@ from ..core import (
     TYPING_ERROR,
     as_called,
     closest,
+    ended,
     install_command,
     missing_extra,
     printable_logs,
@@ -46,7 +47,7 @@ from .command_base import (
     shared_options,
 )
 from .other_words import flags_of, our_command, unknown_flag, with_help_flag
-from .placeholders import placeholder_note
+from .placeholders import explained
 from .unread_output import unread_output
 
 GROUPS = {
@@ -299,7 +300,7 @@ def _run(arguments: list[str]) -> int:
         say(error.format_message())
         return 0
     except click.UsageError as error:
-        print_note(f"error: {_usage_text(error)}{placeholder_note(arguments)}")
+        print_note(f"error: {explained(_usage_text(error), arguments)}")
         return EXIT_REFUSED
     except (KeyboardInterrupt, click.Abort):
         say("stopped", file=sys.stderr)
@@ -313,7 +314,7 @@ def _run(arguments: list[str]) -> int:
         from ..core import is_disk_full
 
         # FindIt's errors derive from ValueError: the message says why an input cannot be used.
-        print_note(f"error: {error_text(error)}{placeholder_note(arguments)}")
+        print_note(f"error: {explained(error_text(error), arguments)}")
         return EXIT_LIMIT_REACHED if is_disk_full(error) else EXIT_REFUSED
     except Exception as error:
         from ..core import error_line, raised_in
@@ -339,8 +340,7 @@ def _usage_text(error: click.UsageError) -> str:
         near = closest(typed[1], choices.choices)
         if near:
             text = f"{text} Did you mean {near}?"
-    end = "" if text.endswith((".", "?")) else "."
-    return f"{text}{end} Type: {called} --help"
+    return f"{ended(text)} Type: {called} --help"
 
 
 def _print_commands() -> None:

@@ -9,7 +9,7 @@ import click
 
 from ..benchmarks import baselines
 from ..benchmarks.findit import parse
-from ..core import as_called, suggestion
+from ..core import as_called
 from ..models import (
     ENCODERS,
     MODELS,
@@ -17,6 +17,7 @@ from ..models import (
     ModelRow,
     find_model,
     known_words,
+    meant_model,
     words_of_model,
 )
 from ..protocol import DatasetVariant
@@ -61,7 +62,7 @@ def _print_named(name: str) -> None:
         _print_words(known_words(ENCODERS[name]))
         return
     if row is None:
-        raise ValueError(f"unknown model {name!r}{suggestion(name, MODELS)}")
+        raise ValueError(f"unknown model {name!r}{meant_model(name)}")
     say(_title(row))
     for what, value in _facts(row):
         say(f"  {what:<9}{value}")

@@ -69,17 +69,34 @@ _NAMES = {
 _BRACKETS = "[](){}<>.…"
 
 
-def placeholder_note(words: Sequence[str]) -> str:
-    """Return sentences on words that were copied from a help; "" if there are none.
+def explained(refusal: str, words: Sequence[str]) -> str:
+    """Return a refusal of words, with what is to be typed for those that a help has for others.
 
-    >>> placeholder_note(["models", "MODEL"]).endswith(" models)")
+    Where it is about such a word, nothing else is said: what it advises is about other mistakes.
+
+    >>> explained("unknown model 'MODEL'. Install …", ["models", "MODEL"]).endswith(" models")
     True
-    >>> placeholder_note(["sweep", "[FILE.yaml]"])
-    ' (FILE stands for a file of yours)'
-    >>> placeholder_note(["run", "--data", "FindIt_RefCOCO_xyxy_json"])
-    ''
+    >>> explained("a.yaml is empty", ["sweep", "[FILE.yaml]"])
+    'a.yaml is empty (FILE stands for a file of yours)'
+    >>> explained("unknown model 'a'", ["run", "--model", "a"])
+    "unknown model 'a'"
     """
-    notes: dict[str, None] = {}
+    notes = _copied(words)
+    about = [note for note, typed in notes.items() if _is_about(refusal, *typed)]
+    if about:
+        return as_called("; ".join(about))
+    return as_called(f"{refusal} ({'; '.join(notes)})") if notes else refusal
+
+
+def _is_about(refusal: str, *words: str) -> bool:
+    """Return whether a refusal is of a word: it quotes it, begins with it or names its flag."""
+    typed = "|".join(map(re.escape, words))
+    return re.search(rf"'({typed})'|^(--[a-z-]+ )?({typed}):", refusal) is not None
+
+
+def _copied(words: Sequence[str]) -> dict[str, tuple[str, str]]:
+    """Return what words stand for that were copied from a help -> what was typed, and its part."""
+    notes: dict[str, tuple[str, str]] = {}
     for before, word in zip(["", *words], words, strict=False):
         if Path(word).exists():
             continue
@@ -90,5 +107,5 @@ def placeholder_note(words: Sequence[str]) -> str:
             meant = STANDS_FOR[plain]
             if plain == "NAME":
                 meant = _NAMES.get(before, meant)
-            notes[f"{plain} stands for {meant}"] = None
-    return as_called(f" ({'; '.join(notes)})") if notes else ""
+            notes[f"{plain} stands for {meant}"] = word, part
+    return notes

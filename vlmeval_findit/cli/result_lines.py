@@ -175,7 +175,8 @@ def report_formats(
             following.append(_next_step(entry_of[model], contest, in_best))
     if outcomes:
         write_formats(path, outcomes)
-        print_folded(f"Formats with intervals: {path} (sweep … --formats {path})")
+        sweep = f"run_findit.py sweep FILE.yaml --formats {shlex.quote(str(path))}"
+        print_folded(as_called(f"Formats with intervals: {path} (in a sweep of yours: {sweep})"))
         print_folded(
             "The best of many formats is optimistic on the rows that it was chosen on. "
             f"{ELSEWHERE.capitalize()}: {ELSEWHERE_MEANING}."
@@ -221,7 +222,7 @@ def _value_elsewhere(found: Mapping[str, Any], metric: Metric) -> str:
     """Format the value elsewhere of an outcome: ``F1@0.5 48.3 (35.8–61.1)``."""
     elsewhere = found[ELSEWHERE]
     if metric.name not in elsewhere:
-        return f"not known, as {elsewhere.get('not known', f'{metric.name} has no value')}"
+        return f"not known: {elsewhere.get('not known', f'{metric.name} has no value')}"
     ends = elsewhere[f"{metric.name}{INTERVAL_SUFFIX}"]
     interval = f" ({ends[0]:.1f}–{ends[1]:.1f})" if ends else ""
     return f"{metric.name} {elsewhere[metric.name]:.1f}{interval}"

@@ -15,12 +15,10 @@ from typing import Any
 
 import click
 
-from ..benchmarks import meant_names
 from ..core import (
     EXIT_SOME_FAILED,
     RESULTS_VARIABLE,
     Runner,
-    alternatives,
     find_runner,
     flag_name,
     hide_bars,
@@ -52,7 +50,7 @@ from .command_base import (
     print_note,
     switch,
 )
-from .early_checks import check_amounts, check_folder, check_gpu_numbers
+from .early_checks import check_amounts, check_folder, check_gpu_numbers, check_own_name
 from .model_options import MODEL, model_options
 from .other_words import flags_of
 from .printing import print_rows, report_spending
@@ -222,13 +220,10 @@ def _why_runner(
 ) -> str | None:
     """Say what VLMEvalKit's runner is needed for; None: FindIt asks all models itself."""
     if run.others:
-        name = run.others[0]
-        why = "other datasets than FindIt's need VLMEvalKit's runner"
-        # Without VLMEvalKit nobody knows whose dataset it is
-        meant = meant_names(name) if package_folder() is None else []
-        if meant:
-            return f"--data {name}: did you mean {alternatives(meant)}? If not: {why}"
-        return f"--data {name}: {why}"
+        if package_folder() is None:  # Else names are checked when VLMEvalKit's are known
+            for name in run.others:
+                check_own_name(name)
+        return f"--data {run.others[0]}: other datasets than FindIt's need VLMEvalKit's runner"
     for deployment in deployments:
         # Without VLMEvalKit nobody knows whose model it is: it is refused as an unknown one
         if isinstance(deployment, InVLMEvalKit) and package_folder() is not None:

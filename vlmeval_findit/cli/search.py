@@ -9,14 +9,14 @@ import click
 
 from ..analysis import format_pilots, ranking_rule, shown_by_search
 from ..benchmarks.findit import BENCHMARK, MARKS, AnnotationTable
-from ..core import counted, suggestion
-from ..data import load_dataset
+from ..core import counted, first_few, flag_name, suggestion
+from ..data import MAKERS, load_dataset
 from ..leaderboard import group_comparable
 from ..models import ModelOptions, find_model, space_or_variable
 from ..scoring import RowData, RunError, load_runs
 from ..statistics import CHANCE, Sized, assumed_pilot
-from ..storage import SWEEP_JOURNAL
-from ..sweeps import Sweep, all_variants, search_sweep, search_target
+from ..storage import SWEEP_JOURNAL, table_folders
+from ..sweeps import Sweep, all_variants, grid_tables, search_sweep, search_target
 from .command_base import (
     PATH,
     WRITTEN,
@@ -27,26 +27,37 @@ from .command_base import (
     switch,
 )
 from .early_checks import check_amounts, note_of_shared_names, refuse_untabled
-from .model_options import MODEL, AskingCommand, model_options
+from .model_options import MODEL, model_options
 from .printing import print_folded
+from .run_line import RunCommand
 from .sweep import run_or_count
 from .who_answers import with_options
 
+_USUAL_TABLE = "Pascal"
+
 
 @click.command(
-    cls=AskingCommand,
+    cls=RunCommand,
     epilog=f"The winner: {ranking_rule(BENCHMARK)}.",
     examples=[
         "python run_findit.py search --model FindIt-Nano-px --data Scenes_mini --limit 10 --race",
         "python run_findit.py search --model Qwen3-VL-8B --data Scenes_mini --serve vllm --dry-run",
     ],
 )
-@click.option("--model", required=True, shell_complete=complete_models, help=MODEL)
+@click.option(
+    "--model",
+    "models",
+    multiple=True,
+    required=True,
+    shell_complete=complete_models,
+    help=MODEL,
+)
 @click.option(
     "--data",
-    default="Pascal",
+    "datasets",
+    multiple=True,
     shell_complete=complete_datasets,
-    help="A table, or a complete name in any of its formats.",
+    help=f"A table, or a complete name in any of its formats.  [default: {_USUAL_TABLE}]",
 )
 @click.option(
     "--limit", type=int, default=50, help="Queries; the paper took 20 for proprietary models."
@@ -84,8 +95,8 @@ from .who_answers import with_options
 )
 def command(
     options: ModelOptions,
-    model: str,
-    data: str,
+    models: tuple[str, ...],
+    datasets: tuple[str, ...],
     limit: int,
     marks: str | None,
     race: bool,
@@ -98,6 +109,8 @@ def command(
     Stage 1 asks all representations in text and JSON, stage 2 the keys at the winner. A benchmark
     that is not of FindIt's grid is asked in all its formats at once.
     """
+    model = _only("model", models)
+    data = _only("data", datasets or (_USUAL_TABLE,))
     table = search_target(data)
     check_amounts(options, limit=limit)
     if isinstance(table, AnnotationTable) and (note := note_of_shared_names([data])):
@@ -113,10 +126,45 @@ def command(
     )
     sweep = search_sweep(entry, table, limit, places, _marks(marks), race)
     sweep = with_options(sweep, options)
-    status = run_or_count(sweep, options, out)
+    try:
+        status = run_or_count(sweep, options, out)
+    except FileNotFoundError:
+        if not datasets:
+            _refuse_without_usual_table()
+        raise
     if options.dry_run:
         _print_power(sweep, limit)
     return status
+
+
+def _only(option: str, named: tuple[str, ...]) -> str:
+    """Return what an option names; a ValueError if that is several."""
+    first, *others = named
+    if others:
+        flag = flag_name(option)
+        raise ValueError(
+            f"{flag} names {', '.join(named)}: a search is of one at a time. Type {flag} {first}; "
+            "a sweep's file takes several (run_findit.py sweep --help)"
+        )
+    return first
+
+
+def _refuse_without_usual_table() -> None:
+    """Say what is here where no table is named, and the one that is searched then is not here."""
+    folders = table_folders()
+
+    def is_here(table: str) -> bool:
+        return any((folder / f"{table}.tsv").is_file() for folder in folders)
+
+    if is_here(_USUAL_TABLE):
+        return
+    found = [table for table in grid_tables() if table not in MAKERS and is_here(table)]
+    here = [*found, "Scenes_mini", "Demo"]
+    raise ValueError(
+        f"--data is not typed, and {_USUAL_TABLE}, which is searched then, is not here "
+        f"(run_findit.py data get {_USUAL_TABLE}). Here are {first_few(here, 5)}: "
+        f"--data {here[0]}"
+    ) from None
 
 
 def _print_power(sweep: Sweep, limit: int) -> None:

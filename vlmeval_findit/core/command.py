@@ -35,6 +35,15 @@ def program() -> str:
     return "findit" if is_script or clone_folder() is None else "python run_findit.py"
 
 
+def is_under_vlmevalkit() -> bool:
+    """Return whether VLMEvalKit's runner is running: it has none of our flags.
+
+    ``run`` names the runner like this, too, when it starts it.
+    """
+    started = Path(sys.argv[0])
+    return started.name == "run.py" or started.parent.name == "vlmeval"
+
+
 def as_called(text: str) -> str:
     """Name our command in a text as it was typed; twice is as once."""
     # What a slash precedes is a path, from the first time.

@@ -83,6 +83,15 @@ def suggestion(word: str, words: Iterable[str], least_likeness: float = _LEAST_L
     return f" (there are: {', '.join(words)})" if 0 < len(words) <= _LISTED else ""
 
 
+def ended(text: str) -> str:
+    """Return a sentence with its end.
+
+    >>> ended("unknown model 'a'"), ended("unknown model 'a': did you mean b?")
+    ("unknown model 'a'.", "unknown model 'a': did you mean b?")
+    """
+    return text if text.endswith((".", "?")) else f"{text}."
+
+
 # Unicode's categories of control characters, lone surrogates and ends of lines
 _NOT_SHOWN = ("Cc", "Cs", "Zl", "Zp")
 

@@ -48,6 +48,12 @@ def package_folder() -> Path | None:
 RESULTS_VARIABLE = "MMEVAL_ROOT"
 """The environment variable by which VLMEvalKit's runner overrides its ``--work-dir``."""
 
+
+def results_folder() -> Path:
+    """Return the folder that runs are in where no ``--work-dir`` is typed."""
+    return Path(os.environ.get(RESULTS_VARIABLE) or "outputs")
+
+
 _OF_FOLDERS = (RESULTS_VARIABLE, "LMUData", "PRED_FORMAT")
 _OF_THE_HUB = ("HF_TOKEN", "HF_HOME", "HF_HUB_CACHE", "HF_ENDPOINT")
 

@@ -10,21 +10,23 @@ from typing import Any
 
 from ..benchmarks import baselines, benchmark_of
 from ..core import (
+    ended,
     host_version,
     install_command,
     may_have_model,
     model_names,
     no_effect,
     package_folder,
-    suggestion,
 )
 from ..models import (
     MODELS,
     WINDOW,
     ModelEntry,
     find_model,
+    how_to_ask,
     known_model,
     local_names,
+    meant_model,
     same_checkpoint,
 )
 from ..protocol import PROMPTS_VARIABLE, Answering, DatasetVariant, Described
@@ -82,11 +84,14 @@ def _refuse_unknown(name: str) -> None:
     ours = " or ".join(same_checkpoint(name))
     same = f"{ours} is the same checkpoint, asked as the protocol says"
     if not may_have_model(name):
-        meant = f": {same}" if ours else suggestion(name, all_models())
+        meant = f": {same}" if ours else meant_model(name, all_models())
+        said = f"unknown model {name!r}{meant}"
+        if not said.endswith("?"):
+            said = f"{ended(said)} {how_to_ask(name)}"
         if package_folder() is None:
-            end = "" if meant.endswith("?") else "."
-            meant += f"{end} For a model of VLMEvalKit's, install it: {install_command('run')}"
-        raise ValueError(f"unknown model {name!r}{meant}")
+            theirs = f"For a model of VLMEvalKit's, install it: {install_command('run')}"
+            said = f"{ended(said)} {theirs}"
+        raise ValueError(said)
     if ours and find_model(name) is not None:  # else its space is refused, in the same words
         log.warning("%s is VLMEvalKit's class, with its settings; %s", name, same)
 

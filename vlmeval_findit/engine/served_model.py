@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..boxes import Space, SpaceError, stated_space
-from ..core import no_effect, read_json, suggestion, validate
+from ..core import no_effect, read_json, validate
 from ..models import (
     ANY_CHECKPOINT,
     NEEDED_FIELDS,
@@ -36,6 +36,7 @@ from ..models import (
     judge_loading,
     known_revision,
     local_names,
+    meant_model,
     once_a_variant,
     options_to,
     refuse_missing,
@@ -271,7 +272,7 @@ def served_model(entry: ModelEntry, serving: ServeOptions) -> ServedModel:
     elif entry.name in local_names():
         row, checkpoint = local_names()[entry.name]
     else:
-        near = suggestion(entry.name, local_names())
+        near = meant_model(entry.name, local_names())
         raise ValueError(f"unknown local model {entry.name!r}{near}")
     limit, given = token_limit({"space": entry.space, **entry.settings})
     for name in given.keys() & _ELSEWHERE.keys():

@@ -28,8 +28,8 @@ def cancelled_by_signals(on_first: Callable[[str], None] = log.warning) -> Itera
         else:
             cancel.request()
             on_first(
-                "stopping: answers of servers are awaited and stored, replies being generated\n"
-                "here are not (Ctrl-C again: stop at once)"
+                "stopping: waits for calls that servers are answering, and stores their answers;\n"
+                "a model here stops amid its reply (Ctrl-C again: stop at once)"
             )
 
     # Not handlers of the loop, which would wait while a model blocks the loop.

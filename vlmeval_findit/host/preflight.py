@@ -15,6 +15,7 @@ from vlmeval.dataset.video_dataset_config import supported_video_datasets
 
 from ..core import suggestion
 from ..engine import Deployment, InProcess, OverHttp
+from ..models import meant_model
 from ..storage import check_model_name, is_users_table
 from .free_questions import refuse_conversations
 from .inference import prepare_run
@@ -37,7 +38,7 @@ def preflight(
         check_model_name(model)
         is_theirs = isinstance(asked(model), VLMEvalKitModel)
         if datasets and is_theirs and entry_of(model).cls is None:
-            raise ValueError(f"unknown model {model!r}{suggestion(model, supported_VLM)}")
+            raise ValueError(f"unknown model {model!r}{meant_model(model, supported_VLM)}")
     for name in datasets:
         known = next(c for c in DATASET_CLASSES if name in c.supported_datasets())
         dataset = known(name, judge_args=judge_args, mode=mode, limit=limit)

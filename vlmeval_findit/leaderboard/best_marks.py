@@ -213,7 +213,7 @@ def find_best_marks(runs: Iterable[Run], at_least: int = AT_LEAST) -> BestMarks:
     stage_1 = [run for run in runs if _is_stage_1(run)]
     if not stage_1:
         raise ValueError(
-            "none of the runs is of stage 1 of VP-Bench. Make one: python run_findit.py --data "
+            "none of the runs is of stage 1 of VP-Bench. Make one: python run_findit.py run --data "
             "VPBench_Stage1 --model MODEL"
         )
     datasets, excluded = group_comparable(stage_1)

@@ -20,7 +20,8 @@ from ..analysis import (
     run_intervals,
 )
 from ..benchmarks.findit import FALSE_ALARM_RATE, REJECTION_ACCURACY
-from ..protocol import Better, ErrorAnalysis, Metric
+from ..core import counted
+from ..protocol import FAILED_CALL, Better, ErrorAnalysis, Metric
 from ..scoring import Run
 from ..statistics import INTERVALS_ALONE, TOO_FEW_IMAGES, Difference, FamilyOfTests
 from .board import Board
@@ -182,6 +183,11 @@ def run_errors_table(run: Run, costs: Sequence[ErrorCost]) -> Table:
         notes.append(Note("", ["nothing to find, and nothing answered: nothing is lost"]))
     elif score.better is Better.HIGHER:
         lines.append(_Line("sum", (reached or 0) + lost))
+    failures = sum(cost.events for cost in costs if cost.error_type.key == FAILED_CALL.key)
+    if failures and failures != run.failed:
+        calls = counted(run.failed, "failed call")
+        objects = counted(round(failures), "object")
+        notes.append(Note("", [f"{calls} about {objects}: each object is an event"]))
     columns: list[Column[_Line]] = [
         Column("error type", lambda line: line.name),
         _count_of_line("events", 0),

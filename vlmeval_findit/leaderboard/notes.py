@@ -63,8 +63,8 @@ def signs_of(board: Board) -> dict[str, str]:
         ITALIC: "published values, not ranked",
         INTERVAL: "95 % interval over images",
         NO_INTERVAL: f"{TOO_FEW_IMAGES}, or do in a dataset of the mean",
-        NONE: "not asked or not known; a mean needs all its datasets, and a rank the mean, and no "
-        "failed call where only answered ones count",
+        NONE: "not asked or not known. A mean needs a value of each of its datasets, and a rank "
+        "needs a mean; a metric over answered calls ranks no model with a failed call",
     }
 
 
@@ -424,7 +424,7 @@ def _unknown_lines(board: Board) -> list[str]:
     lines = []
     for (model, dataset), answers in board.elsewhere.items():
         if answers.unknown:
-            why = f"not known, as {answers.unknown}; ranked by its value, untested"
+            why = f"not known: {answers.unknown}; ranked by its value, untested"
             lines.append((model, f" on {dataset}: {why}"))
     return _together(lines, _models(board))
 

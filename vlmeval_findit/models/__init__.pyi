@@ -15,6 +15,9 @@ from .model_table import (
     check_stated as check_stated,
     local_names as local_names,
     same_checkpoint as same_checkpoint,
+    meant_model as meant_model,
+    how_to_ask as how_to_ask,
+    like_which as like_which,
     unknown_space as unknown_space,
 )
 

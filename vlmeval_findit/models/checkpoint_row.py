@@ -6,13 +6,21 @@ from dataclasses import replace
 from pathlib import Path
 
 from ..boxes import Space
-from ..core import closest, near_path, suggestion
+from ..core import ended, near_path
 from ..protocol import DatasetVariant
 from ..storage import check_model_name
 from .adapter import HUB_IDENTIFIER, adapter_of
 from .checkpoint_files import Architecture, architecture_of, lacks_chat_template, loadable_types
 from .model_row import LocalFamily, ModelRow
-from .model_table import MODELS, SHIPPED, find_model, local_names, same_checkpoint, unknown_space
+from .model_table import (
+    MODELS,
+    SHIPPED,
+    find_model,
+    local_names,
+    meant_model,
+    same_checkpoint,
+    unknown_space,
+)
 from .revision import refuse_missing
 
 
@@ -41,7 +49,7 @@ def row_to_run(name: str | None, checkpoint: str | None, space: object) -> tuple
     row = ANY_CHECKPOINT if name == ANY_CHECKPOINT.name and checkpoint else MODELS.get(name)
     if row is None or row.local is None:
         local = [row.name for row in MODELS.values() if row.local]
-        raise ValueError(f"unknown local model {name!r}{suggestion(name, local)}")
+        raise ValueError(f"unknown local model {name!r}{meant_model(name, local)}")
     checkpoint = checkpoint or next(iter(row.local.checkpoints.values()))
     return fitting(row, checkpoint, space_stated=space is not None), checkpoint
 
@@ -104,12 +112,11 @@ def row_of_checkpoint(
             what = f"{architecture}, which {_is_of(decided)}"
         raise ValueError(f"{where}: {what}. Type {_likes(decided)}")
     if architecture is None:
-        near = closest(name, local_names())
-        meant = f": did you mean {near}?" if near else " (names: run_findit.py models)."
+        unknown = f"{name!r} is not a local model{meant_model(name, local_names())}"
         raise ValueError(
             f"{where}: its config.json does not say which model it is{_not_here(checkpoint)}, and "
-            f"{name!r} is not a local model{meant} Name the known model whose prompts and "
-            "coordinates it shares: --like NAME"
+            f"{ended(unknown)} Name the known model whose prompts and coordinates it shares: "
+            "--like NAME"
         )
     _refuse_unloadable(where, checkpoint, architecture)
     if space_stated:
@@ -127,8 +134,7 @@ def check_like(name: str, checkpoint: str, like: str | None) -> None:
         return
     row = find_model(like)
     if row is None or row.local is None:
-        near = closest(like, local_names())
-        meant = f": did you mean {near}?" if near else " (names: run_findit.py models)."
+        meant = meant_model(like, local_names())
         raise ValueError(f"{name}={checkpoint}: unknown local model {like!r}{meant}")
 
 

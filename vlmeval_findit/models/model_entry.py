@@ -18,7 +18,6 @@ from ..core import (
     Text,
     Values,
     secret_field,
-    suggestion,
 )
 from ..protocol import CustomPrompt, custom_prompt, settings_from, thought_marks
 from ..serving import ServeOptions
@@ -28,7 +27,7 @@ from .http.chat import extra_fields, server_name
 from .http.providers.provider_table import find_provider
 from .http.request_fields import check_temperature, refuse_unlike_json, stated_fields
 from .local.refused_settings import refuse_dtype
-from .model_table import MODELS, find_model
+from .model_table import find_model, meant_model
 from .prices import PricesField, prices_from
 from .stated_options import StatedOptions, check_value, declared_options
 
@@ -38,7 +37,7 @@ if TYPE_CHECKING:
 
 def _known_row(name: str) -> str:
     if find_model(name) is None:
-        raise ValueError(f"unknown model {name!r}{suggestion(name, MODELS)}")
+        raise ValueError(f"unknown model {name!r}{meant_model(name)}")
     return name
 
 

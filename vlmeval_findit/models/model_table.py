@@ -7,11 +7,11 @@ how it runs on this machine, if it does. A name without a row is an error, never
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import partial
 
 from ..boxes import ReplyFormat, Space, SpaceError, space_from, spaces_help, stated_space
-from ..core import Group, PluginTable, suggestion
+from ..core import Group, PluginTable, closest
 from ..protocol import (
     CHANNEL,
     READS_LIKE,
@@ -321,8 +321,47 @@ def known_model(name: str, key: str) -> ModelRow:
     """Return the row of a model that ``key`` of a file or command names, or raise an error."""
     row = find_model(name)
     if row is None:
-        raise UnknownModelError(f"{key}: unknown model {name!r}{suggestion(name, MODELS)}")
+        raise UnknownModelError(f"{key}: unknown model {name!r}{meant_model(name)}")
     return row
+
+
+def meant_model(name: str, names: Iterable[str] | None = None) -> str:
+    """Return what follows ``unknown model``: the name that was meant, or where names are listed.
+
+    Another number is another model, and no other spelling: GPT-5.4 is not what gpt-4o means.
+    ``names`` are by default those of the table.
+    """
+    known = list(MODELS if names is None else names)
+    if meant := closest(name, [each for each in known if _may_be(name, each)]):
+        return f": did you mean {meant}?"
+    near = closest(name, known)
+    another = f"the nearest name is of another model, {near}; " if near else ""
+    return f" ({another}names: run_findit.py models)"
+
+
+def _may_be(typed: str, name: str) -> bool:
+    """Return whether two names have the same numbers, as far as both have some."""
+    pairs = zip(_numbers(typed), _numbers(name), strict=False)
+    return all(left == right for left, right in pairs)
+
+
+def _numbers(name: str) -> list[str]:
+    """Return the numbers of a model's name, its versions and sizes, without what is inside them.
+
+    >>> _numbers("claude-sonnet-4-5"), _numbers("Qwen2.5-VL-7B"), _numbers("Qwen25VL:7b")
+    (['45'], ['25', '7'], ['25', '7'])
+    """
+    found = re.findall(r"\d+(?:[._]\d{1,2}(?!\d)|-\d{1,2}(?![\dA-Za-z]))*", name)
+    return [re.sub(r"\D", "", number) for number in found]
+
+
+def how_to_ask(name: str) -> str:
+    """Say how a model that no table has is asked: at a server, at a provider, on this machine."""
+    return (
+        f"At a server it is --model NAME={name} --base-url URL, at a provider --model NAME={name} "
+        "--provider PROVIDER, where NAME is the known model that it is like; a checkpoint is "
+        f"--model {name}=FOLDER"
+    )
 
 
 def space_of_settings(settings: Settings) -> Space | None:
@@ -393,15 +432,36 @@ def space_options(value: str) -> str:
     return f"--space {word}, `space` in a sweep's or a --config file, or FINDIT_SPACE={word}"
 
 
-def unknown_space(model: str) -> SpaceError:
-    """Return the error for a model whose coordinate space is not known."""
+_EXAMPLE = "Qwen3-VL-8B"
+
+
+def like_which(model: str, served: str) -> str:
+    """Say how a model at a server or provider is said to be like a known one."""
+    names = [name for name in local_names() if _may_be(model, name)]
+    near = next(iter(same_checkpoint(model)), None) or closest(model, names) or _EXAMPLE
+    return (
+        f"Say which known model it is like (names: run_findit.py models): --model {near}={served}, "
+        f"or --like {near}, under its own name"
+    )
+
+
+def unknown_space(model: str, served: str | None = None) -> SpaceError:
+    """Return the error for a model whose coordinate space is not known.
+
+    ``served``: its name at the server or provider that is to be asked.
+    """
     ours = same_checkpoint(model)
     same = ""
     if ours:
         same = f"{' or '.join(ours)} is the same checkpoint, asked as the protocol says.\n"
+    unknown = f"the coordinate space of the model {model!r} is not known, and it is not guessed.\n"
+    if served is not None:
+        return SpaceError(
+            f"{unknown}{same}{like_which(model, served)}.\n"
+            f"Or state it: {space_options('SPACE')} (names: run_findit.py score --help)"
+        )
     return SpaceError(
-        f"the coordinate space of the model {model!r} is not known, and it is not guessed.\n"
-        f"{same}State it: {space_options('SPACE')}.\n"
+        f"{unknown}{same}State it: {space_options('SPACE')}.\n"
         f"Spaces:\n{spaces_help()}\n"
         f"Models whose space is known: {', '.join(MODELS)}"
     )

@@ -11,7 +11,7 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
-from ..core import file_sha256
+from ..core import file_sha256, is_under_vlmevalkit
 from .benchmark import Benchmark
 from .choices import SPACE_SETTING
 from .dataset_variant import AnyDataset, DatasetVariant, rows_text
@@ -114,6 +114,11 @@ def merge_for_resume(
         return now
     conflicts = identity_conflicts(recorded, now)
     elsewhere = "Use another --work-dir, or another name for the model."
+    if recorded.rows and now.rows and set(now.rows) < set(recorded.rows):
+        elsewhere = (
+            f"It was asked all rows of these, and more: leave --limit {len(now.rows)} out to go on "
+            f"with it, or type another --work-dir to ask {len(now.rows)}."
+        )
     notes = apply_force(conflicts, forced, f"{where} is of another run", elsewhere)
     if notes:
         return replace(now, forced=(*recorded.forced, *(f"went on: {note}" for note in notes)))
@@ -304,9 +309,11 @@ def _normalized(value: object) -> str:
 
 _MOST_SHOWN = 5
 
-FORCE_HELP = (
-    "--force (FINDIT_FORCE=1 under VLMEvalKit's runner) goes on all the same; the result says so."
-)
+
+def force_help() -> str:
+    """Say how to go on despite contradictions."""
+    theirs = " (FINDIT_FORCE=1 under VLMEvalKit's runner)" if is_under_vlmevalkit() else ""
+    return f"--force{theirs} goes on all the same; the result says so."
 
 
 def apply_force(
@@ -325,7 +332,7 @@ def apply_force(
         if len(conflicts) > _MOST_SHOWN:
             lines.append(f"  and {len(conflicts) - _MOST_SHOWN} more")
         advices = [advice] if advice else [conflict.advice for conflict in conflicts]
-        lines.append(" ".join([*dict.fromkeys(advices), FORCE_HELP]))
+        lines.append(" ".join([*dict.fromkeys(advices), force_help()]))
         raise IdentityError("\n".join(lines))
     return [str(conflict) for conflict in conflicts]
 

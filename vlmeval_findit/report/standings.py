@@ -363,7 +363,9 @@ def _why_format(board: Board, model: str) -> str:
     if rivals > 1:
         return f"the best of {rivals}"
     used = sum(each == model for each, *_ in formats_used(board))
-    return "the only format on all its datasets" if used == 1 else "on the most of its datasets"
+    return (
+        "the only format on all its datasets" if used == 1 else "the format of most of its datasets"
+    )
 
 
 def _error(dot: Dot, losses: Losses) -> Iterator[Headline]:

@@ -61,6 +61,7 @@ from .score_seal import (
 from .prediction_names import (
     names_of as names_of,
     prediction_files as prediction_files,
+    refuse_missing_runs as refuse_missing_runs,
     score_command as score_command,
 )
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from pathlib import Path
 
 from .. import benchmarks
-from ..core import as_called, not_there, suffix_of
+from ..core import as_called, near_path, results_folder, suffix_of
 from ..protocol import Identity
 from ..storage import (
     PREDICTION_FORMATS,
@@ -51,6 +51,26 @@ def _pattern(suffix: str) -> str:
     return " or ".join(f"<model>_{prefix}…{suffix}" for prefix in benchmarks.shortest_prefixes())
 
 
+NAME_RUNS = "name the --work-dir of runs, or make some with: python run_findit.py demo"
+
+
+def refuse_missing_runs(paths: Collection[Path]) -> None:
+    """Refuse runs that are not there, with the path that was probably meant.
+
+    It is none of ``paths``; a model's folder may be meant that lies in the folder of results.
+
+    Raises FileNotFoundError.
+    """
+    for path in paths:
+        if path.exists():
+            continue
+        inside = results_folder() / path
+        near = inside if inside.exists() and inside not in paths else None
+        near = near or near_path(path, paths) or near_path(inside, paths)
+        meant = f": did you mean {near}?" if near is not None else f"; {NAME_RUNS}"
+        raise FileNotFoundError(f"{path}: does not exist{meant}")
+
+
 def prediction_files(paths: Iterable[Path]) -> list[Path]:
     """Return the prediction files at or below paths, each once.
 
@@ -61,9 +81,9 @@ def prediction_files(paths: Iterable[Path]) -> list[Path]:
         FileNotFoundError: a path is not there.
     """
     files: dict[tuple[Path, str], Path] = {}
+    paths = tuple(paths)
+    refuse_missing_runs(paths)
     for path in paths:
-        if not path.exists():
-            raise FileNotFoundError(f"{path}: {not_there(path)}")
         inside = [path]
         if path.is_dir():
             inside = [file for file in sorted(files_below(path)) if _is_predictions(file)]

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ..benchmarks import benchmark_of, parse
-from ..core import file_sha256, not_there
+from ..core import file_sha256
 from ..protocol import (
     Benchmark,
     DatasetNameError,
@@ -50,7 +50,7 @@ from ..storage import (
     shown_in,
 )
 from .new_identity import installed_plugins
-from .prediction_names import prediction_files, score_command
+from .prediction_names import NAME_RUNS, prediction_files, refuse_missing_runs, score_command
 from .provenance import Provenance, read_provenance
 from .query_costs import RunCosts, cost_in, sum_up
 from .score_reading import (
@@ -189,6 +189,8 @@ def load_runs(
             what :func:`.score_writing.write_score` leaves, or a score of other predictions.
     """
     files: dict[Path, Path] = {}
+    paths = tuple(paths)
+    refuse_missing_runs(paths)
     for path in paths:
         for provenance in _provenances(path):
             # VLMEvalKit links files of a run's folder into the model's: one run, two paths.
@@ -237,8 +239,6 @@ def _provenances(path: Path) -> list[Path]:
                 f"{path}: no scored runs in this folder (no *{PROVENANCE}); {_remedy(path)}"
             )
         return inside
-    if not path.exists():
-        raise FileNotFoundError(f"{path}: {not_there(path, f'; {_EXAMPLE}')}")
     provenance = run_of(path).provenance
     if not provenance.is_file():
         raise RunError(
@@ -248,14 +248,11 @@ def _provenances(path: Path) -> list[Path]:
     return [provenance]
 
 
-_EXAMPLE = "name the --work-dir of runs, or make some with: python run_findit.py demo"
-
-
 def _remedy(folder: Path) -> str:
     try:
         prediction_files([folder])
     except PredictionError:
-        return _EXAMPLE
+        return NAME_RUNS
     return f"score its prediction files: python run_findit.py score {shlex.quote(str(folder))}"
 
 

@@ -6,7 +6,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from ..benchmarks import begins_with_prefix, benchmark_of, listed_names, parse
+from ..benchmarks import (
+    begins_with_prefix,
+    benchmark_of,
+    listed_names,
+    parse,
+    refuse_misnamed,
+)
 from ..benchmarks.findit import (
     AXIS_VALUES,
     STAGE_WINNER,
@@ -57,7 +63,7 @@ def search_sweep(
     if len(sweep.variants) < 2:
         raise ValueError(
             f"{over.name} has a single format, so there is nothing to search. Run it: "
-            f"run_findit.py --data {over.name} --model {entry.name}"
+            f"run_findit.py run --data {over.name} --model {entry.name}"
         )
     refuse_race(sweep)
     return sweep
@@ -69,6 +75,7 @@ def search_target(name: str) -> AnnotationTable | DatasetVariant:
     if not begins_with_prefix(name):
         name = table_called(name)
     if name not in known and not begins_with_prefix(name):
+        refuse_misnamed(name)
         known_names = [*known, *listed_names()]
         raise ValueError(f"unknown dataset {name!r}{suggestion(name, known_names)}")
     variant = known.get(name) or parse(name)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Annotated, Any
 
-from ..benchmarks import baselines, begins_with_prefix, benchmarks, parse
+from ..benchmarks import baselines, begins_with_prefix, benchmarks, parse, refuse_misnamed
 from ..benchmarks.findit import (
     AXIS_VALUES,
     STAGE_WINNER,
@@ -48,6 +48,7 @@ from ..models import (
     entry_values,
     find_model,
     like_its_checkpoint,
+    meant_model,
     row_of_checkpoint,
     same_checkpoint,
     space_or_variable,
@@ -191,7 +192,7 @@ def _refuse_models(entries: Sequence[ModelEntry], *, in_boxes: bool) -> None:
         if not has_space and find_model(name) is None and name not in baselines():
             if entry.checkpoint is not None:
                 _refuse_checkpoint(entry, at)
-            meant = suggestion(name, [*MODELS, *baselines()])
+            meant = meant_model(name, [*MODELS, *baselines()])
             if ours := same_checkpoint(name):
                 meant = f" ({' or '.join(ours)} is the same checkpoint, asked as the protocol says)"
             raise MisplacedError(
@@ -221,12 +222,8 @@ def _datasets(
     chosen = list[AnnotationTable | DatasetVariant]()
     for at, typed in enumerate(names):
         name = typed if begins_with_prefix(typed) else table_called(typed)
-        if name not in known and not begins_with_prefix(name):
-            raise MisplacedError(
-                f"unknown dataset {name!r}{suggestion(name, known)}", "datasets", at
-            )
         try:
-            chosen.append(known.get(name) or parse(name))
+            chosen.append(known.get(name) or _variant(name, known))
         except ValueError as error:
             raise MisplacedError(str(error), "datasets", at) from None
     refuse_duplicates([item.name for item in chosen], "datasets")
@@ -252,6 +249,14 @@ def _stages(file: SweepFile) -> tuple[FormatAxes, ...]:
         except MisplacedError as error:
             raise MisplacedError(str(error), "stages", at, *error.at) from None
     return tuple(axes_by_stage)
+
+
+def _variant(name: str, tables: Iterable[str]) -> DatasetVariant:
+    """Parse the complete name of a variant; a ValueError for what is no name, and no table."""
+    if not begins_with_prefix(name):
+        refuse_misnamed(name)
+        raise ValueError(f"unknown dataset {name!r}{suggestion(name, tables)}")
+    return parse(name)
 
 
 def _views(file: SweepFile) -> Views:

@@ -110,7 +110,7 @@ def test_it_is_usable_at_once_with_all_variants(tmp_path) -> None:
 def test_a_failed_import_leaves_the_dataset_as_it_was(tmp_path, monkeypatch, capsys) -> None:
     assert import_coco(tmp_path) == 0
     assert import_coco(tmp_path) == 2
-    assert "was imported before (--replace)" in capsys.readouterr().err
+    assert "was imported before. Type --replace" in capsys.readouterr().err
     assert import_coco(tmp_path, "MyData", "--replace") == 0
     before = files_of(lmu_data_root())
 
@@ -130,10 +130,13 @@ def test_a_failed_import_leaves_the_dataset_as_it_was(tmp_path, monkeypatch, cap
     [
         ("Pascal", "the benchmark's dataset Pascal"),
         ("refcoco_test", "the benchmark's dataset RefCOCO"),
-        ("My_xyxy", "the part 'xyxy' means a format"),
-        ("My_f8", "the part 'f8' means a format"),
+        ("My_xyxy", "the part 'xyxy' means a format in FindIt_<name>_<format>: type --name My\n"),
+        ("My_f8", "the part 'f8' means a format in FindIt_<name>_<format>: type --name My\n"),
         ("My_cx-formula", "the part 'cx-formula' means a format"),
-        ("FindIt_My", "the part 'findit' means a format"),
+        ("FindIt_My", "the part 'findit' means the beginning in FindIt_<name>_<format>"),
+        ("FindIt_My_xyxy_json", "_<format>: type --name My\n"),
+        ("FindIt_My_Own_multilabel_xywh_json_bbox_2d", "type --name My_Own\n"),
+        ("xyxy_json", "means a format in FindIt_<name>_<format>\n"),
         ("../My", "only letters"),
         ("2026_11", "at least one letter, as --name my-2026_11"),
     ],
@@ -280,7 +283,7 @@ def test_images_that_no_query_asks_about_are_named(tmp_path, capsys) -> None:
     (tmp_path / "images" / "sub" / "notes.txt").write_text("no image")
     assert import_coco(tmp_path) == 0
     output = "".join(capsys.readouterr().out.split("\n"))
-    assert "not read: images of these folders that make no query (1), the first: " in output
+    assert "not read: images of these folders without annotations (1), the first: " in output
     assert "another.PNG" in output
 
 

@@ -106,8 +106,11 @@ class Filled:
         ((0.0, -1.1, 9.0, 9.0), None, "leaves a.jpg, which is 100x80"),
         ((0.0, 0.0, 101.1, 9.0), None, "leaves a.jpg, which is 100x80"),
         ((0.0, 0.0, 9.0, 81.1), None, "leaves a.jpg, which is 100x80"),
-        ((5.0, 5.0, 5.0, 9.0), None, "has no area"),
-        ((5.0, 5.0, 9.0, 5.0), None, "has no area"),
+        ((5.0, 5.0, 5.0, 9.0), None, r"has no area\b(?!:)"),
+        ((5.0, 5.0, 9.0, 5.0), None, r"has no area\b(?!:)"),
+        ((90.0, 20.0, 20.5, 50.0), None, "has no area: x2, 20.5, lies left of x1, 90"),
+        ((5.0, 50.0, 9.0, 20.0), None, "has no area: y2, 20, lies above y1, 50"),
+        ((90.0, 50.0, 9.0, 20.0), None, "has no area: x2, 9, lies left of x1, 90"),
         # A mask is in its box, but for a tenth of a side or two pixels, and fills half of it.
         (BOX.corners, (10, 20, 50, 60), None),
         (BOX.corners, (6, 16, 54, 64), None),

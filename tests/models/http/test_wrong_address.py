@@ -205,6 +205,24 @@ def test_other_words_for_nothing_there(status: int) -> None:
     assert f"asked: {server.url}/chat/completions" in (answers[-1].error or "")
 
 
+PAGE = b"""<!DOCTYPE HTML>
+<html lang="en"><head><title>Error &amp; more</title><style>p { color: red }</style></head>
+<body><h1>Error response</h1><p>Unsupported method ('POST').</p></body></html>"""
+
+
+@pytest.mark.parametrize("status", [404, 405, 501, 403, 502, 503])
+@pytest.mark.parametrize("page", [PAGE, b"<h1>Error &amp; more</h1>" + 99 * b"<p>long text</p>"])
+def test_a_web_page_is_one_short_line(status: int, page: bytes) -> None:
+    with ChatServer(in_turn(Answer(page, status))) as server:
+        said = ask_calls(service(server.url), 1)[0].error or ""
+    assert f"HTTP {status}: Error & more" in said
+    assert "<" not in said
+    assert len(said) < 400
+    asks = "this is no OpenAI-compatible server; is the address, --base-url, right?"
+    # Proxies before a server say what passes in pages, too.
+    assert (asks in said) == (status in (404, 405, 501))
+
+
 @pytest.mark.parametrize(
     ("message", "is_it"),
     [

@@ -197,7 +197,7 @@ def best_mark(model: str, dataset: str) -> tuple[MarkChoice, str]:
     raise BestMarkError(
         f"{dataset}: the best mark of {model!r} is not known: {why}. Run stage 1 first, "
         "then find the best marks:\n"
-        f"  python run_findit.py --data VPBench_Stage1 --model {model}\n"
+        f"  python run_findit.py run --data VPBench_Stage1 --model {model}\n"
         "  python run_findit.py leaderboard --best-marks RUNS\n"
         f"or choose a mark yourself (the run records it): {BY_HAND}=oval-red"
     )

@@ -170,7 +170,7 @@ def _account_for_others(samples: Samples, folder: Path) -> None:
         others = {*listdir(place)} - of_places[place] if place.is_dir() else ()
         for path in sorted(place / name for name in others):
             if suffix_of(path) in IMAGE_SUFFIXES:
-                samples.ledger.not_read("images of these folders that make no query", str(path))
+                samples.ledger.not_read("images of these folders without annotations", str(path))
 
 
 @dataclass(frozen=True, slots=True)

@@ -336,10 +336,20 @@ def _has_area(box: Any) -> Any:
     return (x2 > x1) & (y2 > y1)
 
 
+def _why_without_area(corners: Sequence[float]) -> str:
+    """Say which side of a box lies before the other; "" where they are on one line."""
+    x1, y1, x2, y2 = corners
+    if x2 < x1:
+        return f": x2, {x2:g}, lies left of x1, {x1:g}"
+    if y2 < y1:
+        return f": y2, {y2:g}, lies above y1, {y1:g}"
+    return ""
+
+
 def _box_problem(box: AnnotatedBox, image: str, sizes: Sizes) -> str | None:
     width, height = sizes[image]
     if not _has_area(box.corners):
-        return f"the box {box.corners} has no area"
+        return f"the box {box.corners} has no area{_why_without_area(box.corners)}"
     if leaves_image(box.corners, (width, height)):
         return f"the box {box.corners} leaves {image}, which is {width}x{height}"
     if box.mask is None:
@@ -390,8 +400,11 @@ def _name_problem(name: str, replace: bool) -> str | None:
     words = set(chain.from_iterable(key.split("_") for key in (*JSON_KEYS, *STRUCTURES)))
     words |= {*REPRESENTATIONS, *OUTPUTS, "multilabel", "caption", PREFIX.rstrip("_").lower()}
     for part in name.lower().split("_"):
-        if part in words or re.fullmatch(r"f\d+|cx-.*", part):
-            return f"the part {part!r} means a format in FindIt_<name>_<format>"
+        if _is_of_format(part, words):
+            kept = [each for each in name.split("_") if not _is_of_format(each, words)]
+            near = f": type --name {'_'.join(kept)}" if kept else ""
+            what = "the beginning" if part == PREFIX.rstrip("_").lower() else "a format"
+            return f"the part {part!r} means {what} in FindIt_<name>_<format>{near}"
     # Tables are files, and some file systems do not tell letter cases apart.
     shipped = {row.name.lower(): row.name for row in BENCHMARK_DATASETS.values()}
     shipped |= {
@@ -401,5 +414,10 @@ def _name_problem(name: str, replace: bool) -> str | None:
         return f"taken by the benchmark's dataset {shipped[name.lower()]}"
     for known in custom_rows():
         if known.lower() == name.lower() and not (replace and known == name):
-            return f"{known} was imported before (--replace)"
+            return f"{known} was imported before. Type --replace to replace it, or another --name"
     return None
+
+
+def _is_of_format(part: str, words: Collection[str]) -> bool:
+    """Return whether a part of a name means something in the names of variants."""
+    return part.lower() in words or re.fullmatch(r"f\d+|cx-.*", part.lower()) is not None

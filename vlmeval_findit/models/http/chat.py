@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 from ...boxes import SPACE_KINDS, Space, SpaceError, stated_space
@@ -344,8 +345,9 @@ def chat_model(
     root: SchemaRoot | None = SchemaRoot.LIST if facts.schema_of_list else SchemaRoot.OBJECT
     bounds_known = provider is not None and known is not None and known.api is not None
     stated = space_or_variable(space, known, bounds_known=bounds_known)
-    rule = server_space(like or name, stated)
-    usual = known.space if bounds_known and known is not None else server_space(like or name, None)
+    its_space = partial(server_space, like or name, served=served or name)
+    rule = its_space(stated)
+    usual = known.space if bounds_known and known is not None else its_space(None)
     usual_fields: dict[str, Any] = {"temperature": facts.temperature}
     if provider is None:
         if name.lower().endswith("-nothink") and given.get(TEMPLATE_FIELD, {}) is not None:
@@ -426,11 +428,12 @@ def server_name(model: str) -> tuple[str, str]:
 
 
 def server_space(
-    model: str, stated: str | Mapping[str, Any] | None
+    model: str, stated: str | Mapping[str, Any] | None, served: str | None = None
 ) -> Callable[[DatasetVariant], Space]:
     """Return the space of a served model by variant: the user's, else its row's.
 
     It raises SpaceError for boxes if neither is known, or if only the server knows its bounds.
+    ``served`` is the server's name for the model, for that message.
     """
     if stated:
         space = stated_space(stated)
@@ -441,7 +444,7 @@ def server_space(
         if not variant.in_boxes:
             return SPACE_WITHOUT_BOXES
         if row is None:
-            raise unknown_space(model)
+            raise unknown_space(model, served)
         space = row.space(variant)
         if space.kind == "smart_resize":
             raise unknown_bounds(model, space, _started_with_bounds(row, variant))

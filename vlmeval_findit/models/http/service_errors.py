@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
+from html import unescape
 from types import MappingProxyType
 from typing import Any
 
@@ -33,6 +34,11 @@ PROXY_ADVICE = (
     " (the proxy asks for a password: set HTTPS_PROXY, or HTTP_PROXY, to "
     "http://USER:PASSWORD@HOST:PORT, or name the server's host in NO_PROXY)"
 )
+
+_LONGEST_PAGE = 120
+# Statuses of a web server that takes no chats; others are of a proxy, in trouble that may pass
+_NO_SUCH_METHOD = (404, 405, 410, 501)
+_NO_API = " (a web page: this is no OpenAI-compatible server; is the address, --base-url, right?)"
 
 CODE_KEYS = ("code", "type", "status", "status_code", "error_code", "reason")
 
@@ -101,7 +107,12 @@ def error_of(
         reply = text
     # Google's may be a list of a single object.
     error = reply[0] if isinstance(reply, list) and reply else reply
-    message = f"HTTP {status}: {quoted_line(words_of(error), LONGEST_MESSAGE) or reason}"
+    said = quoted_line(words_of(error), LONGEST_MESSAGE)
+    if text.startswith("<"):
+        said = quoted_line(words_of_page(text), _LONGEST_PAGE)
+    message = f"HTTP {status}: {said or reason}"
+    if text.startswith("<") and status in _NO_SUCH_METHOD:
+        message += _NO_API
     delay = _RETRY_DELAY.search(text)
     if retry_after is None and delay:
         retry_after = float(delay[1])
@@ -125,6 +136,19 @@ def error_of(
 
 def _is_hopeless(status: int, text: str) -> bool:
     return status in HOPELESS_STATUSES and not (status == 403 and MODERATED.search(text))
+
+
+def words_of_page(page: str) -> str:
+    """Return what a web page says, without its tags.
+
+    >>> words_of_page("<html><head><title>404 Not Found</title></head><body>…</body></html>")
+    '404 Not Found'
+    >>> words_of_page("<h1>Bad &amp; wrong</h1><hr>nginx")
+    'Bad & wrong nginx'
+    """
+    title = re.search("<title[^>]*>(.*?)</title>", page, re.IGNORECASE | re.DOTALL)
+    shown = title[1] if title else re.sub("<[^>]*>", " ", page)
+    return " ".join(unescape(shown).split())
 
 
 def words_of(error: object) -> str:
