@@ -17,6 +17,7 @@ from vlmeval_findit.core import EXIT_INTERRUPTED, EXIT_REFUSED
 from vlmeval_findit.engine import StoppedError
 from vlmeval_findit.leaderboard import OVERALL
 from vlmeval_findit.models import NANO, NANO_PX
+from vlmeval_findit.storage import DEMO_FILE
 
 BEST = {NANO: "xyxy", NANO_PX: "xywh"}
 """The representation that the search has to find: what each was taught most.
@@ -88,6 +89,7 @@ def test_it_fits_a_screen_and_tells_its_story(demonstrated: Demonstrated) -> Non
     assert [float(value) for value in mean.split(" and ")] == searched
     assert all(model in demonstrated.report for model in BEST)
     assert (demonstrated.work / "leaderboard" / "leaderboard.xlsx").is_file()
+    assert (demonstrated.work / "runs" / DEMO_FILE).is_file()
     assert " on Scenes_mini (50 queries): " in (demonstrated.work / "demo.log").read_text()
 
 

@@ -312,7 +312,9 @@ def test_costs_far_apart_have_a_logarithmic_axis(dearest: float, scale: str) -> 
     metric = costs.panels[0].metric
     scores = score_axis(metric, 80.0)
     spec = cost_chart(metric, "dollars", scores, is_log=is_far_apart([1.0, dearest]))
-    assert spec["layer"][0]["encoding"]["x"]["scale"].get("type", "linear") == scale
+    across = spec["layer"][0]["encoding"]["x"]["scale"]
+    assert across.get("type", "linear") == scale
+    assert across.get("zero", False) == (scale == "linear"), "about equal costs do not look apart"
 
 
 def test_labels_move_where_vega_keeps_text() -> None:

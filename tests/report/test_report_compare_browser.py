@@ -11,7 +11,7 @@ import report_browser as chrome
 from report_browser import IN_BROWSER
 from scored_runs import World, query, saying, speaking
 
-from vlmeval_findit.statistics import TOO_FEW_IMAGES, WHICH_IMAGES_COUNT
+from vlmeval_findit.statistics import TOO_FEW_IMAGES, WHICH_IMAGES_COUNT, FamilyOfTests
 
 pytestmark = IN_BROWSER
 
@@ -53,6 +53,7 @@ def test_the_page_opens_with_two_models_that_differ(opened: Any) -> None:
     assert sentence.startswith(
         "On Pascal, Good has 50.0 points of F1@0.5 elsewhere more than <i>Evil (95 % interval +"
     )
+    assert sentence.endswith(f"p < 0.001, {FamilyOfTests.MODELS.value}).")
     assert "row 10 · A - B: +100.0" in chrome.texts(opened, ".couple h3")[0]
     assert chrome.EVIL in chrome.texts(opened, ".couple h3")[0]
     assert "nothing found" in chrome.texts(opened, "#difference tbody:last-of-type th")

@@ -5,6 +5,7 @@ Needs no network and no download.
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, redirect_stderr, redirect_stdout
@@ -19,7 +20,7 @@ from ..analysis import BestFormats, format_averages
 from ..benchmarks import parse
 from ..benchmarks.findit import PREFIX, FormatAxes
 from ..coords import check_run, replies_of_run
-from ..core import EXIT_INTERRUPTED, activation, as_called
+from ..core import EXIT_INTERRUPTED, activation, as_called, write_text_once
 from ..engine import StoppedError, cancelled_by_signals
 from ..leaderboard import (
     OVERALL,
@@ -37,7 +38,7 @@ from ..leaderboard import (
 from ..models import NANO, NANO_PX, SHIPPED, ModelEntry, ModelOptions, refuse_missing
 from ..protocol import ENGINE_KEY, NUMPY, settings_from
 from ..scoring import CellResult, RowData, open_predictions
-from ..storage import SWEEP_JOURNAL
+from ..storage import DEMO_FILE, SWEEP_JOURNAL
 from ..sweeps import STAGES, Sweep, grid_tables, in_best_formats, run_sweep
 from .command_base import PATH, Command, option, say, switch
 from .leaderboard import boards_from
@@ -113,9 +114,14 @@ class Demonstration:
         self, models: Sequence[str], best: Path | None = None, **fields: Any
     ) -> list[CellResult]:
         """Ask models, in their best formats where a file has them; all stages share a journal."""
+        runs = self.folder / "runs"
+        runs.mkdir(parents=True, exist_ok=True)
+        # Commands over a folder of other runs leave them out.
+        mark = {"written by": "vlmeval_findit demo"}
+        write_text_once(runs / DEMO_FILE, f"{json.dumps(mark)}\n")
         sweep = Sweep(
             models=tuple(ModelEntry(model, settings=ENGINE) for model in models),
-            work_dir=self.folder / "runs",
+            work_dir=runs,
             journal=self.folder / SWEEP_JOURNAL,
             **fields,
         )

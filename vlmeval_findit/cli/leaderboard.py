@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,10 +15,12 @@ from ..core import as_called, counted, suffix_of
 from ..leaderboard import (
     Board,
     PaperStyle,
+    Table,
     board_folder,
     cheapest_formats,
     cheapest_sentence,
     cost_table,
+    count_runs_of_tables,
     elsewhere_column,
     formats_chosen,
     lost_table,
@@ -29,7 +32,12 @@ from ..leaderboard import (
 from ..leaderboard import boards as make_boards
 from ..protocol import Reviews
 from ..scoring import PluginMissingError, RowData, Run, load_runs, reviewed_runs
-from ..storage import read_reviews, scores_in_other_spaces, scores_with_reviews
+from ..storage import (
+    demonstrations_below,
+    read_reviews,
+    scores_in_other_spaces,
+    scores_with_reviews,
+)
 from .command_base import (
     WRITTEN_FOLDER,
     Command,
@@ -43,6 +51,7 @@ from .command_base import (
 )
 from .printing import (
     first_lines,
+    fits,
     is_terminal,
     print_first_columns,
     print_folded,
@@ -116,11 +125,15 @@ def command(
         if len(boards) > 1:
             say(f"{board.benchmark.name}:")
         folder = board_folder(board, out)
+        before = count_runs_of_tables(folder)
         files = write_board(board, folder, style=PaperStyle(style))
         if board.datasets:
             print_board(board)
         print_remarks(board, "leaderboard.md")
-        print_folded(f"{folder}/: {', '.join(path.name for path in files)}")
+        instead = ""
+        if before is not None and before != len(board.runs):
+            instead = f", in place of those of {counted(before, 'run')}"
+        print_folded(f"{folder}/: {', '.join(path.name for path in files)}{instead}")
     return 0
 
 
@@ -166,6 +179,10 @@ def boards_from(
         say(f"left out: {as_called(str(error))}", file=sys.stderr)
 
     loaded = load_runs(runs, report_plugin, keep)
+    if not is_quiet():
+        for folder in chain.from_iterable(map(demonstrations_below, runs)):
+            if not any(run.path.is_relative_to(folder) for run in loaded):
+                say(f"not shown: the demonstration; name it to see it: {folder}", file=sys.stderr)
     if decided is not None:
         loaded += with_reviews(loaded, decided, keep)
     return make_boards(loaded, formats, figures)
@@ -182,9 +199,10 @@ def with_reviews(runs: Sequence[Run], reviews: Reviews, keep: RowData) -> list[R
 
 
 def print_board(board: Board) -> None:
-    """Print the averages: single datasets do not fit a terminal, and are in the files.
+    """Print the mean and each dataset, or the means of families where many datasets do not fit.
 
-    A terminal shows the first of them that fit, and names the files with costs and losses.
+    A terminal shows the first of them that fit, and names the files with the rest, costs and
+    losses.
     """
     unit = " in percent" if board.headline.share else ""
     where = f"means over {counted(len(board.counted_datasets), 'dataset')}"
@@ -197,12 +215,17 @@ def print_board(board: Board) -> None:
         if dataset.reviews is not None:
             reviewed += [dataset.runs[0].variant.board_dataset, dataset.name]
     # What reviews change is what one asked for: it is shown at any width
-    names = [name for name in [*means[:1], *reviewed, *means[1:]] if name in board.names()]
-    names = list(dict.fromkeys(names))
-    groups = [(name, elsewhere_column(name)) for name in names]
-    columns = [column for group in groups for column in group]
-    table = metric_table(board, board.headline.name, names).only("rank", "model", *columns)
-    least = len({*means[:1], *reviewed}.intersection(names))
+    first = [name for name in [*means[:1], *reviewed] if name in board.names()]
+    datasets = board.counted_datasets if len(board.counted_datasets) > 1 else ()
+    names = [*first, *datasets]
+    least = len({*names})
+    if datasets and fits(_table_of_places(board, names)):
+        names += [mean.name for mean in board.means if 1 < len(mean.datasets) < len(datasets)]
+    else:
+        names = [*first, *means[1:]]
+        least = len({*first})
+    table = _table_of_places(board, names)
+    groups = [(name, elsewhere_column(name)) for name in dict.fromkeys(names)]
     print_first_columns(table, groups, least, "leaderboard.md")
     if formats := formats_chosen(board):
         print_folded(f"Reported formats: {'; '.join(first_lines(formats, 'formats.csv'))}")
@@ -231,6 +254,13 @@ def print_board(board: Board) -> None:
     if lost.rows:
         say(f"{lost.title}, in points (means over datasets):")
         print_table(lost, "errors.csv")
+
+
+def _table_of_places(board: Board, names: Sequence[str]) -> Table:
+    """Make the table of the headline in means and datasets, with rank and model alone."""
+    names = list(dict.fromkeys(names))
+    columns = [column for name in names for column in (name, elsewhere_column(name))]
+    return metric_table(board, board.headline.name, names).only("rank", "model", *columns)
 
 
 def print_remarks(board: Board, rest: str) -> None:

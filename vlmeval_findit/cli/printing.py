@@ -23,6 +23,7 @@ from ..leaderboard import (
 )
 from ..models import Budget
 from ..protocol import none_answered
+from ..scoring import SCORE_AGAIN
 from .command_base import say
 
 if TYPE_CHECKING:
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
 
 _PIPE_WIDTH = 100_000
 """A pipe has no width: nothing is folded or cut there."""
+
+_USUAL_WIDTH = 80
 
 _MOST_ROWS = 20
 _MOST_LINES = 12
@@ -49,6 +52,12 @@ def console() -> Console:
 def is_terminal() -> bool:
     """Tell whether a person reads the output: a pipe gets all."""
     return console().is_terminal
+
+
+def fits(table: Table) -> bool:
+    """Tell whether a table fits the terminal in some way; a pipe is taken for 80 columns."""
+    out = console()
+    return fits_terminal(table, out.width if out.is_terminal else _USUAL_WIDTH, below=True)
 
 
 def print_table(table: Table, rest: str) -> None:
@@ -113,10 +122,16 @@ def print_lines(lines: Sequence[str], rest: str) -> None:
 
 
 def print_folded(line: str) -> None:
-    """Print a line; on a terminal it is folded between words."""
+    """Print a line; on a terminal it is folded between words, but not in a command to be copied."""
     from rich.text import Text
 
-    console().print(Text(printable(line)))
+    out = console()
+    before, sign, command = printable(line).partition(SCORE_AGAIN)
+    if not (sign and out.is_terminal):
+        out.print(Text(printable(line)))
+        return
+    out.print(Text(f"{before}{sign.rstrip()}"))
+    out.print(Text(f"  {command}"), soft_wrap=True)
 
 
 def print_text(text: str) -> None:

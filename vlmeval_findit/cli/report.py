@@ -34,6 +34,8 @@ from ..report import (
     make_live_page,
     make_page,
     planned_rows,
+    read_shown,
+    shown_on_page,
     sides_of,
 )
 from ..scoring import RowData
@@ -147,6 +149,7 @@ def write_report(
         failures: list[SectionFailure] = []
         texts[path] = make_page(board, datetime.now(UTC), cards, sides, failures.append)
         pages.append((board, path, failures))
+    replaced = {path: read_shown(path) for path in texts}
     write_together(texts)
     status = 0
     for board, path, failures in pages:
@@ -154,7 +157,9 @@ def write_report(
             say(f"{board.benchmark.name}:")
         print_remarks(board, path.name)
         counts = f"{counted(len(board.runs), 'run')}, {counted(len(board.models), 'model')}"
-        say(f"{path}: {counts}, {path.stat().st_size / 1e6:.1f} MB")
+        before = replaced[path]
+        instead = "" if before in (None, shown_on_page(board)) else f", in place of {before}"
+        say(f"{path}: {counts}, {path.stat().st_size / 1e6:.1f} MB{instead}")
         for failure in failures:
             _print_failure(path, failure)
             status = EXIT_SOME_FAILED

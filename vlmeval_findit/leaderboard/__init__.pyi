@@ -184,6 +184,7 @@ from .table_output import (
 
 from .board_files import (
     board_folder as board_folder,
+    count_runs_of_tables as count_runs_of_tables,
     write_board as write_board,
     as_markdown as as_markdown,
     to_openvlm as to_openvlm,

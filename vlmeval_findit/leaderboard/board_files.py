@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 from datetime import datetime
 from pathlib import Path
@@ -33,11 +34,21 @@ from .worded_tables import words_table
 from .workbook import write_sheets
 
 WORKBOOK = "leaderboard.xlsx"
+RUNS_FILE = "formats.csv"  # A row a run
 
 
 def board_folder(board: Board, out: Path) -> Path:
     """Return the folder of a leaderboard's files: ``out`` for FindIt's, else a folder in it."""
     return out if board.benchmark.name == HOME else out / board.benchmark.name
+
+
+def count_runs_of_tables(folder: Path) -> int | None:
+    """Count the runs that the tables in a folder are of; None: it has none."""
+    try:
+        with (folder / RUNS_FILE).open(encoding="utf-8-sig", newline="") as f:
+            return max(0, sum(1 for _ in csv.reader(f)) - 1)
+    except (OSError, ValueError, csv.Error):
+        return None
 
 
 def write_board(
@@ -53,7 +64,7 @@ def write_board(
     out.mkdir(parents=True, exist_ok=True)
     lists = {
         "leaderboard.csv": values_table(board),
-        "formats.csv": sweep_table(board),
+        RUNS_FILE: sweep_table(board),
         "errors.csv": errors_table(board),
         "slices.csv": slices_table(board),
         "words.csv": words_table(board),

@@ -25,6 +25,7 @@ from typing import Any, TypeVar
 from ..analysis import other_images
 from ..protocol import SPACE_KEY, IdentityConflict, count_images, identity_conflicts
 from ..scoring import (
+    SCORE_AGAIN,
     UNANSWERED,
     UNKNOWN_PROMPTS,
     Run,
@@ -288,9 +289,8 @@ def _same_part(runs: Sequence[Run], name: str) -> Sorted:
     excluded = []
     for run in others:
         its = part_in_words(run.provenance.scored_with, name)
-        excluded.append(
-            ExcludedRun(run, f"scored by {its}, the rest by {theirs}; score again: {again}")
-        )
+        why = f"scored by {its}, the rest by {theirs}"
+        excluded.append(ExcludedRun(run, f"{why}{SCORE_AGAIN}{again}"))
     return _without(runs, excluded), excluded
 
 

@@ -8,7 +8,7 @@ from enum import Enum
 from functools import partial
 from math import ceil
 
-from ..scoring import Run
+from ..scoring import SCORE_AGAIN, Run
 from .board import Board, RankedValue
 from .board_tables import metric_table, reported_cell, reported_formats, tested_cell
 from .columns import Column, table_of, value_column
@@ -66,7 +66,7 @@ def as_latex(board: Board, style: PaperStyle = PaperStyle.BOOKTABS) -> str:
         tables += _parts(costs) if style is PaperStyle.BOOKTABS else [costs]
     apart = []
     if tables:  # None: no run can be compared
-        notes = [*notes_of(board, only_reported=True), *costs.notes]
+        notes = [*map(_without_commands, notes_of(board, only_reported=True)), *costs.notes]
         if style is PaperStyle.FULL or len(tables[-1].rows) + _lines_of(notes) <= _MOST_ROWS:
             tables[-1] = replace(tables[-1], notes=notes)
         else:
@@ -74,6 +74,11 @@ def as_latex(board: Board, style: PaperStyle = PaperStyle.BOOKTABS) -> str:
     source = asked_with(board)
     parts = [write(each, source) for each in tables]
     return "\n".join([rf"% needs \usepackage{{{packages}}}", *parts, *apart])
+
+
+def _without_commands(note: Note) -> Note:
+    """Return a note for a paper: without what to type, and the folders of this machine in it."""
+    return Note(note.title, [line.partition(SCORE_AGAIN)[0] for line in note.lines])
 
 
 def _lines_of(notes: Sequence[Note]) -> int:

@@ -16,6 +16,7 @@ from ..core import counted
 from ..protocol import add_up
 from ..scoring import (
     PACKAGE_KEY,
+    SCORE_AGAIN,
     Run,
     errata_lines,
     facts_of,
@@ -328,7 +329,7 @@ def _scored_earlier(dataset: ComparableRuns) -> str:
         return ""
     by = part_in_words(runs[0].provenance.scored_with, PACKAGE_KEY)
     count = counted(len(runs), "run")
-    return f"{count} by {by}, not by the present scorer; score again: {score_again(runs)}"
+    return f"{count} by {by}, not by the present scorer{SCORE_AGAIN}{score_again(runs)}"
 
 
 def _transparent(dataset: ComparableRuns) -> str:

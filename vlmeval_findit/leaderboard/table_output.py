@@ -353,9 +353,12 @@ _PLAIN: Mapping[str, Any] = {
 }
 
 
-def fits_terminal(table: Table, width: int) -> bool:
-    """Tell whether a table fits side by side, each value on a line with its interval."""
-    return _width_of(_terminal_columns(table, " ", folds=True)) <= width
+def fits_terminal(table: Table, width: int, below: bool = False) -> bool:
+    """Tell whether a table fits side by side, each value on a line with its interval.
+
+    ``below``: with the intervals below the values.
+    """
+    return _width_of(_terminal_columns(table, "\n" if below else " ", folds=True)) <= width
 
 
 def to_terminal(table: Table, width: int) -> Iterator[RichTable | Padding | Text]:

@@ -39,7 +39,7 @@ _WIDEST = 60
 _LONGEST_NAME = 31
 _NOTES_WIDTH = 90  # A column that is wider than a page is cut off in print
 _INTERVAL_WIDTH = 12
-_WORD_WIDTH = 12  # Up to which a column of short numbers is as wide as the words of its head
+_WORD_WIDTH = 20  # Up to which a column of short numbers is as wide as the words of its head
 _PAGE_WIDTH = 180  # Characters across a page, A4 or letter, that can still be read
 _PAGE_SCALE = 54  # Percent, at which these fit on letter, between margins of half an inch
 

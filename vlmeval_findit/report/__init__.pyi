@@ -4,6 +4,8 @@ from .page import (
     PageSource as PageSource,
     SECTIONS as SECTIONS,
     make_page as make_page,
+    read_shown as read_shown,
+    shown_on_page as shown_on_page,
 )
 
 from .live_page import (

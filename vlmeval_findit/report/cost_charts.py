@@ -231,7 +231,8 @@ def cost_chart(
         standings: those of :data:`STANDINGS` that points may have.
     """
     plain = {"nice": False, "padding": _PADDING}
-    linear = {**plain, "zero": False}
+    # Costs that are about equal must not look far apart.
+    linear = {**plain, "zero": True}
     ticks = {"tickCount": 6}
     across = {**plain, "type": "log"} if is_log else linear
     x = number("cost", title=f"{cost}{LOGARITHMIC if is_log else ''}", scale=across,
@@ -324,7 +325,9 @@ def _with_label_places(rows: Sequence[Spec], is_log: bool, scale: Spec) -> list[
     ``scale``: of scores.
     """
     rows = sorted(rows, key=lambda row: not row["front"])
-    across = _pixels([log(row["cost"]) if is_log else row["cost"] for row in rows], _WIDTH)
+    costs = [log(row["cost"]) if is_log else row["cost"] for row in rows]
+    origin = [] if is_log else [0.0]
+    across = _pixels([*costs, *origin], _WIDTH)[: len(rows)]
     scores = [row["score"] for row in rows]
     bounds = scale.get("domain")
     if bounds is None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 from functools import cached_property, partial
+from pathlib import Path
 
 from markupsafe import Markup
 
@@ -15,11 +17,13 @@ from ..leaderboard import (
     EXCLUDED_COLUMNS,
     OTHER_FAMILY,
     Board,
+    Table,
     ablation_table,
     cheapest_formats,
     cheapest_sentence,
     cheapest_table,
     datasets_in_words,
+    elsewhere_column,
     excluded_table,
     format_note,
     format_spreads,
@@ -175,10 +179,17 @@ def _best(page: PageSource) -> Contents:
         "elsewhere": ELSEWHERE_MEANING,
         "p_values": FamilyOfTests.MODELS.value,
         "drawn_models": MODELS,
-        "tables": [metric_table(board, metric.name) for metric in board.shown],
+        "tables": [_values_first(metric_table(board, metric.name)) for metric in board.shown],
         "to_html": to_html,
     }
     return Contents(values, charts=[forest] if forest else [])
+
+
+def _values_first(table: Table) -> Table:
+    """Put values elsewhere behind all others, so that the datasets are in view."""
+    end = elsewhere_column("")
+    places = range(len(table.fields))
+    return table.at(sorted(places, key=lambda at: table.fields[at].name.endswith(end)))
 
 
 def _setup(page: PageSource) -> Contents | None:
@@ -422,10 +433,29 @@ def make_page(
         scripts,
         ["report.css", "gallery.css"],
         board=board,
-        counted=counted,
+        shown=shown_on_page(board),
         sections=made,
         data=Markup(json_object(data)),
     )
+
+
+def shown_on_page(board: Board) -> str:
+    """Say how much a page shows: ``24 runs of 4 models on 2 datasets``."""
+    runs = counted(len(board.runs), "run")
+    models = counted(len(board.models), "model")
+    return f"{runs} of {models} on {counted(len(board.datasets), 'dataset')}"
+
+
+_SHOWN = re.compile(r"<p>([\d,]+ runs? of [\d,]+ models? on [\d,]+ datasets?)\. Made ")
+
+
+def read_shown(page: Path) -> str | None:
+    """Return how much a page in a file shows; None: there is none, or it is not ours."""
+    try:
+        found = _SHOWN.search(page.read_text(encoding="utf-8", errors="replace"))
+    except OSError:
+        return None
+    return found[1] if found else None
 
 
 def _failed(

@@ -319,8 +319,11 @@ def _failed_calls(board: Board) -> Iterator[Headline]:
 
 
 def _doubtful_space(board: Board) -> Iterator[Headline]:
-    """Yield the warning that comes before any reading of scores: boxes may be misread."""
-    lines = dict(remarks(board)).get(SPACE_IN_DOUBT)
+    """Yield the warning that comes before any reading of scores: boxes may be misread.
+
+    It is of reported formats; Notes have those that nothing is ranked by, too.
+    """
+    lines = dict(remarks(board, only_reported=True)).get(SPACE_IN_DOUBT)
     if lines:
         first, *others = lines
         more = f"; {len(others)} more in Notes" if others else ""

@@ -159,5 +159,6 @@ from .recorded_scorer import (
 from .other_scorers import (
     is_present as is_present,
     other_scorer as other_scorer,
+    SCORE_AGAIN as SCORE_AGAIN,
     score_again as score_again,
 )

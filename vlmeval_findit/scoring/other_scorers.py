@@ -36,6 +36,10 @@ def other_scorer(run: Run, other: Run) -> str:
     )
 
 
+# Between what is wrong with scores and the command of :func:`score_again`
+SCORE_AGAIN = "; score again: "
+
+
 def score_again(runs: Sequence[Run]) -> str:
     """Return the command that scores runs again: their folder, or what several folders are in."""
     marked = [run for run in runs if run.mark]

@@ -86,7 +86,7 @@ def prediction_files(paths: Iterable[Path]) -> list[Path]:
     for path in paths:
         inside = [path]
         if path.is_dir():
-            inside = [file for file in sorted(files_below(path)) if _is_predictions(file)]
+            inside = sorted(files_below(path, _is_predictions))
             if not inside:
                 raise PredictionError(
                     f"{path}: no prediction files in this folder ({_pattern('.json')})"

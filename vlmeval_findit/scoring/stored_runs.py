@@ -233,7 +233,7 @@ _OFTEN_ALIKE = (
 
 def _provenances(path: Path) -> list[Path]:
     if path.is_dir():
-        inside = sorted(file for file in files_below(path) if file.name.endswith(PROVENANCE))
+        inside = sorted(files_below(path, lambda file: file.name.endswith(PROVENANCE)))
         if not inside:
             raise RunError(
                 f"{path}: no scored runs in this folder (no *{PROVENANCE}); {_remedy(path)}"

@@ -90,6 +90,8 @@ from .run_files import (
     CHECKSUMS as CHECKSUMS,
     WRITTEN_BY as WRITTEN_BY,
     PROBE_FILE as PROBE_FILE,
+    DEMO_FILE as DEMO_FILE,
+    demonstrations_below as demonstrations_below,
     files_below as files_below,
     model_with_mark as model_with_mark,
 )

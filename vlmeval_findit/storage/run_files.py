@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from fnmatch import fnmatch
 from pathlib import Path
@@ -110,7 +111,8 @@ def scores_with_reviews(folder: Path) -> list[Path]:
 
 
 def _matching(folder: Path, pattern: str) -> list[Path]:
-    return sorted(path for path in files_below(folder) if fnmatch(path.name, pattern))
+    records = files_below(folder, lambda path: fnmatch(path.name, "*_provenance*.json"))
+    return sorted(path for path in records if fnmatch(path.name, pattern))
 
 
 # Folder for further replies to each query, with a folder for each sample but the first
@@ -130,37 +132,51 @@ CHECKSUMS = "checksums.json"  # In every folder that ``export`` wrote
 WRITTEN_BY = "vlmeval_findit export"  # How :data:`CHECKSUMS` says that ``export`` made a folder
 
 PROBE_FILE = "probe.json"  # In every folder of a probe, which is no run of a benchmark
+DEMO_FILE = "demonstration.json"  # In the folder of the demonstration's runs
 
 
-def files_below(folder: Path) -> list[Path]:
-    """List the files below a folder but those of exports, which copy runs, and further samples.
+def _any_file(path: Path) -> bool:
+    return True
 
-    Those of a probe are listed only where there is nothing else. A folder of all these that is
-    named itself has its files.
+
+def files_below(folder: Path, is_wanted: Callable[[Path], bool] = _any_file) -> list[Path]:
+    """List wanted files below a folder but those of exports, which copy runs, and further samples.
+
+    Those of a probe or of the demonstration are listed only where nothing else is wanted. A folder
+    of all these that is named itself has its files.
     """
     of_runs: list[Path] = []
-    of_probes: list[Path] = []
+    of_others: list[Path] = []
     for name, folders, files in os.walk(folder):
         place = Path(name)
         if CHECKSUMS in files and place != folder and _is_exported(place / CHECKSUMS):
             folders.clear()
             continue
         folders[:] = [folder for folder in folders if folder != MORE_SAMPLES]
-        inside = [place / file for file in files]
-        if _is_of_probe(place, folder):
-            of_probes += inside
+        inside = filter(is_wanted, (place / file for file in files))
+        if _is_marked(place, folder):
+            of_others += inside
         else:
             of_runs += inside
-    return of_runs or of_probes
+    return of_runs or of_others
 
 
-def _is_of_probe(place: Path, folder: Path) -> bool:
-    """Tell whether a place below a folder is in a probe that is below the folder, too."""
+def _is_marked(place: Path, folder: Path) -> bool:
+    """Tell whether a place below a folder is in a probe, or a demonstration, that is, too."""
     while place != folder:
-        if (place / PROBE_FILE).is_file():
+        if (place / PROBE_FILE).is_file() or (place / DEMO_FILE).is_file():
             return True
         place = place.parent
     return False
+
+
+def demonstrations_below(folder: Path) -> list[Path]:
+    """List the folders below a folder that have the runs of a demonstration."""
+    marked = []
+    for name, _, files in os.walk(folder):
+        if DEMO_FILE in files and Path(name) != folder:
+            marked.append(Path(name))
+    return marked
 
 
 def _is_exported(checksums: Path) -> bool:

@@ -113,7 +113,7 @@ function differenceText(numbers, [left, right], where, name) {
   if (value === undefined || value === null) return "";
   if (p === null) return `On ${where}: ${signed(value)} ${name || metric}; no test: ${chance(p, metric)}.`;
   const interval = (from, to) => (from === null ? "so few images say nothing" : `95 % interval ${signed(from)} to ${signed(to)}`);
-  const tested = (from, to) => `${interval(from, to)}, p ${p < 0.001 ? "" : "= "}${chance(p, metric)}`;
+  const tested = (from, to) => `${interval(from, to)}, p ${p < 0.001 ? "" : "= "}${chance(p, metric)}, ${data.families[sides.pair.family]}`;
   const said = (better, other, by, from, to) => `On ${where}, ${better} has ${by.toFixed(1)} points of ${name || metric} more than ${other} (${tested(from, to)}).`;
   if (!significant) return `On ${where}, ${left} and ${right} cannot be told apart by ${name || metric}: ${signed(value)} (${tested(low, high)}).`;
   return value > 0 ? said(left, right, value, low, high) : said(right, left, -value, -high, -low);
