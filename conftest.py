@@ -22,6 +22,7 @@ from once import once_a_session
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 REPOSITORY = Path(__file__).resolve().parent
+PAGES = REPOSITORY / "tests" / "repository" / "test_pages.py"
 
 USER_SETTINGS = (
     "FINDIT_SPACE",
@@ -109,13 +110,14 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """Begin with the files that import VLMEvalKit or torch: the first worker has them all.
 
     ``--dist worksteal`` gives each worker a part of the list and takes from the ends of parts.
-    Each worker that imported both would pay twenty seconds.
+    Each worker that imported both would pay twenty seconds. The pages come before all: a training
+    on one of them takes minutes, in which the others would have nothing left to do.
     """
     slow_in = {item.path for item in items if item.get_closest_marker("slow")}
     config.stash[LOST_SLOW] = frozenset(path for path in slow_in if not _may_be_slow(path))
     if not config.pluginmanager.hasplugin("randomly"):
         much = {path: _imports_much(path) for path in {item.path for item in items}}
-        items.sort(key=lambda item: (not much[item.path], item.path))
+        items.sort(key=lambda item: (item.path != PAGES, not much[item.path], item.path))
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

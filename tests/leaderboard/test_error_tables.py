@@ -118,7 +118,7 @@ def test_errors_of_a_cut_reply(world: World, name: str, text: str, kind: str) ->
     [
         ((1, 2, 3, 1), ""),
         ((2, 1, 1, 1), "2 failed calls about 3 objects: each object is an event"),
-        ((3,), "1 failed call about 3 objects: each object is an event"),
+        ((3, 1), "1 failed call about 3 objects: each object is an event"),
     ],
 )
 def test_it_is_said_what_events_of_failed_calls_are(

@@ -30,7 +30,6 @@ from vlmeval_findit.engine import all_models
 from vlmeval_findit.models import find_model
 from vlmeval_findit.reproduction import CAUSES
 
-RUN = [page for page, path in PAGES.items() if any(block.info == "sh" for block in blocks(path))]
 NOT_TYPED = "pip install"  # What only the test of a fresh environment can run
 STARTED = "docs/how-to/run.md"
 """The page whose programs are started, as a user starts them; those of other pages are forked."""
@@ -48,6 +47,8 @@ FEWER = {
     "docs/how-to/why-numbers-differ.md": {"--limit 20": "--limit 5"},
 }
 """Steps of a training and rows of runs: that lines run is tested, not what the models learn."""
+RUN = [page for page, path in PAGES.items() if any(block.info == "sh" for block in blocks(path))]
+RUN.sort(key=lambda page: page not in FEWER)  # The longest first: see ``conftest.py``.
 
 
 def _context(arguments: list[str]) -> click.Context:

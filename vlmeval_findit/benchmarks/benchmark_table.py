@@ -21,6 +21,7 @@ from ..core import (
     Group,
     PluginTable,
     alternatives,
+    closest,
     dataset_names,
     not_there,
     quoted_value,
@@ -143,6 +144,8 @@ def meant_names(name: str) -> list[str]:
     for benchmark in benchmarks():
         names = benchmark.variant_names()
         for prefix in dict.fromkeys(map(prefix_of, names)):
+            if closest(name.split("_")[0], [prefix.rstrip("_")]):
+                continue  # It has the prefix, spelled otherwise.
             begin = f"{prefix.rstrip('_')}_{name}"
             longer = [each for each in names if f"{each}_".startswith(f"{begin}_")]
             if longer:

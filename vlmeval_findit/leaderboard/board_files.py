@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ..benchmarks import prefix_of
-from ..core import atomic_write, new_file_set
+from ..core import atomic_write, new_file_set, open_text
 from .board import HOME, Board, BoardCell
 from .board_tables import (
     EXCLUDED_COLUMNS,
@@ -45,7 +45,7 @@ def board_folder(board: Board, out: Path) -> Path:
 def count_runs_of_tables(folder: Path) -> int | None:
     """Count the runs that the tables in a folder are of; None: it has none."""
     try:
-        with (folder / RUNS_FILE).open(encoding="utf-8-sig", newline="") as f:
+        with open_text(folder / RUNS_FILE) as f:
             return max(0, sum(1 for _ in csv.reader(f)) - 1)
     except (OSError, ValueError, csv.Error):
         return None

@@ -12,7 +12,7 @@ from pathlib import Path
 from markupsafe import Markup
 
 from ..analysis import ELSEWHERE_MEANING, HIT_SCORE
-from ..core import counted, printable
+from ..core import counted, printable, read_text
 from ..leaderboard import (
     EXCLUDED_COLUMNS,
     OTHER_FAMILY,
@@ -452,8 +452,8 @@ _SHOWN = re.compile(r"<p>([\d,]+ runs? of [\d,]+ models? on [\d,]+ datasets?)\. 
 def read_shown(page: Path) -> str | None:
     """Return how much a page in a file shows; None: there is none, or it is not ours."""
     try:
-        found = _SHOWN.search(page.read_text(encoding="utf-8", errors="replace"))
-    except OSError:
+        found = _SHOWN.search(read_text(page))
+    except (OSError, ValueError):
         return None
     return found[1] if found else None
 
