@@ -49,7 +49,7 @@ def outputs(lmu: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
         RUN_FINDIT, ["--data", STAGE_2, "--model", MODELS[STAGE_2]], cwd, environment(lmu)
     )
     assert refused.returncode == 2, refused.stdout
-    assert "run_findit.py --data VPBench_Stage1 --model FirstOption" in refused.stdout
+    assert "run_findit.py run --data VPBench_Stage1 --model FirstOption" in refused.stdout
     assert not list(cwd.rglob("*_calls.jsonl"))
     for data, model in MODELS.items():
         env = environment(lmu, FINDIT_VP_MARK="oval-blue")

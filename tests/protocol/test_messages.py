@@ -47,7 +47,7 @@ def test_commands_in_messages_are_commands_with_their_flags(
         (where, found[1])
         for where, text in texts()
         if not where.startswith("vlmeval_findit/cli/__init__.py")
-        for found in re.finditer(r"run_findit\.py ([^\n;`(,]+)", text)
+        for found in re.finditer(r"run_findit\.py ([^\n;`(),]+)", text)
     ]
     assert len(result) > 25
     helps = {"": help_of("run", capsys)}
