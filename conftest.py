@@ -36,6 +36,9 @@ USER_SETTINGS = (
     "FINDIT_ENCODER",
     "FINDIT_LOGPROBS",
     "FINDIT_PLUGINS",
+    "FINDIT_FORCE",
+    "FINDIT_THOUGHT_MARKS",
+    "FINDIT_VP_MARK",
 )
 """Settings of a user's shell that must not reach a test."""
 
@@ -202,7 +205,8 @@ def cache_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(autouse=True)
 def _clean_environment(monkeypatch: pytest.MonkeyPatch, lmu_data: Path, cache_folder: Path) -> None:
     for name in USER_SETTINGS:
-        monkeypatch.delenv(name, raising=False)
+        monkeypatch.setenv(name, "")  # What a command sets in a test ends with the test.
+        monkeypatch.delenv(name)
     monkeypatch.setenv("LMUData", str(lmu_data))
     monkeypatch.setenv("XDG_CACHE_HOME", str(cache_folder))
 
