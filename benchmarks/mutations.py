@@ -107,7 +107,7 @@ AREAS = {
     ),
     "costs": (
         [
-            "scoring/query_costs.py",
+            "protocol/costs.py",
             "analysis/cost_differences.py",
             "leaderboard/cost_tables.py",
             "leaderboard/format_costs.py",
@@ -116,7 +116,7 @@ AREAS = {
             "models/model_client.py",
         ],
         [
-            "scoring/test_query_costs.py",
+            "protocol/test_costs.py",
             "analysis/test_pareto_front.py",
             "models/test_model_client.py",
             "leaderboard/test_format_spread.py",

@@ -9,7 +9,7 @@ Folders are rooms.  A room imports only itself and those above it in this table
 
 ===============  ================================================================================
 ``core``         what every room needs: texts, files, configuration, secrets, plug-ins
-``protocol``     what a benchmark is: variants, queries, messages, metrics, how replies are read
+``protocol``     what a benchmark is: variants, queries, messages, metrics, replies, their costs
 ``statistics``   influences, intervals and tests: arrays in, numbers out
 ``storage``      what lies on disk: tables, images, prediction files, identities, locks
 ``boxes``        boxes: representations, reading, writing, coordinate spaces, matching

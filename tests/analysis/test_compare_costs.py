@@ -16,7 +16,8 @@ from scored_runs import World, failing, saying, speaking
 from vlmeval_findit.analysis import CostDifference, compare_costs, shared_costs
 from vlmeval_findit.cli import main
 from vlmeval_findit.leaderboard import cost_comparison_table, legend_of
-from vlmeval_findit.scoring import RowData, Run, RunCosts, load_run
+from vlmeval_findit.protocol import RunCosts
+from vlmeval_findit.scoring import RowData, Run, load_run
 from vlmeval_findit.statistics import TOO_FEW_IMAGES, Difference
 
 NAME = "FindIt_Pascal_xyxy_json_bbox_2d"

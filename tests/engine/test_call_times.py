@@ -17,8 +17,8 @@ from engine_fakes import FakeDeployment, FakeModel, demo_sweep, go, records
 
 from vlmeval_findit.engine import HttpService, encode_record
 from vlmeval_findit.models import Endpoint, SharedTime, Stopwatch, TimedClient, chat_model
-from vlmeval_findit.protocol import Batch, CallResult, CallTime
-from vlmeval_findit.scoring import Run, RunCosts, load_runs, score_file, write_score
+from vlmeval_findit.protocol import Batch, CallResult, CallTime, RunCosts
+from vlmeval_findit.scoring import Run, load_runs, score_file, write_score
 from vlmeval_findit.storage import PredictionError, parse_call_time, read_predictions
 
 FOUR_CALLS = """

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from scored_runs import World, saying, speaking
 
 from vlmeval_findit.leaderboard import Board, make_board
-from vlmeval_findit.protocol import Better, Metric
+from vlmeval_findit.protocol import COSTS, Better, Cost, Metric, RunCosts
 from vlmeval_findit.report import (
     COST_AXES,
     CostCharts,
@@ -35,7 +35,7 @@ from vlmeval_findit.report import (
     place_labels,
     score_axis,
 )
-from vlmeval_findit.scoring import COSTS, Cost, Run, RunCosts
+from vlmeval_findit.scoring import Run
 
 JSON = "FindIt_Pascal_xyxy_json"
 TEXT = "FindIt_Pascal_xyxy_text"

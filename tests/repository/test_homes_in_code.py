@@ -10,7 +10,7 @@ import pytest
 from paths import ROOT
 from syntax_trees import nodes_of
 
-from vlmeval_findit.scoring import COSTS, QueryCost
+from vlmeval_findit.protocol import COSTS, CallTime, QueryCost
 
 PACKAGE = ROOT / "vlmeval_findit"
 
@@ -56,7 +56,7 @@ def _reads_box_details(node: ast.AST) -> bool:
 
 _COST_KEYS = {cost.known_key for cost in COSTS}
 _COST_KEYS |= {summary.key for cost in COSTS for summary in cost.summaries}
-_COST_KEYS -= {*dir(QueryCost)}  # Names that costs of a query have, too
+_COST_KEYS -= {*dir(QueryCost), *dir(CallTime)}  # Names that costs of a query have, too
 
 
 def _names_a_cost(node: ast.AST) -> bool:
@@ -113,7 +113,7 @@ HOMES = {
         'values["answered_by"]',
     ),
     "a cost is one row": Home(
-        "scoring/query_costs.py",
+        "protocol/costs.py",
         _names_a_cost,
         "for cost in COSTS: cost.of_run(costs), cost.known(costs)",
         "costs.usd_per_1000",

@@ -21,7 +21,7 @@ PACKAGE = ROOT / "vlmeval_findit"
 # In the order in which they build on each other, with what each is for
 ROOMS = {
     "core": "What every room needs: texts, files, configuration, secrets, plug-ins.",
-    "protocol": "What a benchmark is: variants, queries, messages, metrics, how replies are read.",
+    "protocol": "What a benchmark is: variants, queries, messages, metrics, replies, their costs.",
     "statistics": "Influences, intervals and tests: arrays in, numbers out.",
     "storage": "What lies on disk: tables, images, prediction files, identities, locks.",
     "boxes": "Boxes: representations, reading, writing, coordinate spaces, matching.",

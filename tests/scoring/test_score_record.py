@@ -14,14 +14,8 @@ from random_folders import make_folder
 from scored_runs import World, speaking
 
 from vlmeval_findit.cli import main
-from vlmeval_findit.protocol import Scorer
-from vlmeval_findit.scoring import (
-    Provenance,
-    RunCosts,
-    load_run,
-    provenance_values,
-    read_provenance,
-)
+from vlmeval_findit.protocol import RunCosts, Scorer
+from vlmeval_findit.scoring import Provenance, load_run, provenance_values, read_provenance
 from vlmeval_findit.storage import PROVENANCE, RunFiles
 
 JSON = "FindIt_Pascal_xyxy_json"

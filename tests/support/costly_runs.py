@@ -8,8 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from vlmeval_findit.protocol import Settings
-from vlmeval_findit.scoring import Run, RunCosts, load_run, score_file, write_score
+from vlmeval_findit.protocol import RunCosts, Settings
+from vlmeval_findit.scoring import Run, load_run, score_file, write_score
 from vlmeval_findit.storage import RunFiles
 
 

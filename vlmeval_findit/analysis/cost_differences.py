@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from ..protocol import Better, Metric, ScoredRow
-from ..scoring import COSTS, Cost, Run, RunCosts, cost_in, read_details, sum_up
+from ..protocol import COSTS, Better, Cost, Metric, RunCosts, ScoredRow, cost_in, sum_up
+from ..scoring import Run, read_details
 from ..statistics import Difference, Estimate, clustered_sums, estimate_metrics, paired_difference
 from .run_statistics import is_same_run
 

@@ -11,7 +11,7 @@ from functools import partial
 from itertools import chain
 
 from ..analysis import CostDifference
-from ..scoring import COST_KINDS, COSTS, Cost, RunCosts, Summary, mean_costs
+from ..protocol import COST_KINDS, COSTS, Cost, RunCosts, Summary, mean_costs
 from ..statistics import TOO_FEW_IMAGES, FamilyOfTests
 from .board import Board, BoardCell
 from .columns import Column, amount_column, count_column, p_column, table_of

@@ -10,8 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ..analysis import shared_costs
-from ..protocol import Metric
-from ..scoring import COSTS
+from ..protocol import COSTS, Metric
 from ..statistics import Difference
 from .board import Board
 from .columns import (

@@ -9,7 +9,7 @@ that is asked for them, twice the price of the prompt and 1.5 times that of the 
 * Google: ai.google.dev/gemini-api/docs/pricing and …/caching
 
 A row of :mod:`.model_table` names its prices, :mod:`.http.spending` charges calls by them, and
-:mod:`..scoring.query_costs` sums what calls cost.
+:mod:`..protocol.costs` sums what calls cost.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a benchmark is: variants, queries, messages, metrics, how replies are read."""
+"""What a benchmark is: variants, queries, messages, metrics, replies, their costs."""
 
 import lazy_loader
 

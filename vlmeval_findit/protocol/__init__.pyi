@@ -103,8 +103,6 @@ from .replies import (
     ReplyRecord as ReplyRecord,
     NOTHING_RECORDED as NOTHING_RECORDED,
     call_failed as call_failed,
-    CallTime as CallTime,
-    NOT_TIMED as NOT_TIMED,
     Reply as Reply,
     Replies as Replies,
     ParseFailure as ParseFailure,
@@ -112,6 +110,22 @@ from .replies import (
     UNREAD as UNREAD,
     FailureReasons as FailureReasons,
     read_reply as read_reply,
+)
+
+from .costs import (
+    CallTime as CallTime,
+    NOT_TIMED as NOT_TIMED,
+    COST_KEY as COST_KEY,
+    QueryCost as QueryCost,
+    cost_values as cost_values,
+    cost_in as cost_in,
+    RunCosts as RunCosts,
+    sum_up as sum_up,
+    mean_costs as mean_costs,
+    Cost as Cost,
+    Summary as Summary,
+    COSTS as COSTS,
+    COST_KINDS as COST_KINDS,
 )
 
 from .thoughts import (

@@ -9,8 +9,9 @@ from enum import Enum
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from ..core import Secrets, known_secrets, quoted_line
+from .costs import NOT_TIMED, CallTime
 from .dataset_variant import DatasetVariant, Message
-from .replies import NOT_TIMED, NOTHING_RECORDED, CallTime, ReplyRecord
+from .replies import NOTHING_RECORDED, ReplyRecord
 
 log = logging.getLogger(__name__)
 

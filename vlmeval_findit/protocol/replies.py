@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from math import isfinite
 from typing import Annotated, Any, NamedTuple, TypeVar
 
 from ..core import Finite, JsonObject, Text, Whole, YesNo, keys_of
+from .costs import NOT_TIMED, CallTime
 from .thoughts import USUAL_THOUGHTS, SplitReply, ThoughtRule, split_thought
 
 # --- logprobs, as ``--logprobs`` records them --------------------------------------------------
@@ -144,32 +145,6 @@ _MESSAGE = re.compile(
     r"(?:\s*(?:<class '[\w.]+'>|\w+(?:Error|Exception|Timeout)\b|HTTP \d{3}\b|never asked$).*)?",
     re.DOTALL,
 )
-
-
-@dataclass(frozen=True, slots=True)
-class CallTime:
-    """How long the attempt took that was answered; None: not known.
-
-    >>> CallTime(seconds=0.5).as_values()
-    {'seconds': 0.5}
-    """
-
-    seconds: Finite | None = None  # From request to reply; of messages answered together, a share
-    gpu_seconds: Finite | None = None  # Of all its GPUs, where the model runs on this machine
-    cpu_seconds: Finite | None = None  # Of all cores, where the model runs without a GPU
-    at_once: Finite | None = None  # Calls in flight at its server meanwhile, itself included
-    shared: YesNo = False  # Of an equal call, which was made for another row or dataset
-
-    def as_values(self) -> dict[str, Any]:
-        """Return what is known of it as plain values."""
-        values = {name: getattr(self, name) for name in _TIMES}
-        # A time of 0 is known; it equals False.
-        return {name: it for name, it in values.items() if it is not None and it is not False}
-
-
-_TIMES = tuple(each.name for each in fields(CallTime))  # Listed once: every call has them
-
-NOT_TIMED = CallTime()  # Of calls whose time is not known
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,8 +33,8 @@ from ..leaderboard import (
     text_of,
     value_column,
 )
-from ..protocol import Metric
-from ..scoring import COSTS, Cost, Run, RunCosts, mean_costs
+from ..protocol import COSTS, Cost, Metric, RunCosts, mean_costs
+from ..scoring import Run
 from ..statistics import Interval
 from .charts import (
     COLOURS,

@@ -94,20 +94,6 @@ from .reply_note import (
     reply_note as reply_note,
 )
 
-from .query_costs import (
-    COST_KEY as COST_KEY,
-    QueryCost as QueryCost,
-    cost_values as cost_values,
-    cost_in as cost_in,
-    RunCosts as RunCosts,
-    sum_up as sum_up,
-    mean_costs as mean_costs,
-    Cost as Cost,
-    Summary as Summary,
-    COSTS as COSTS,
-    COST_KINDS as COST_KINDS,
-)
-
 from .reviewed_runs import (
     score_beside as score_beside,
     tables_of as tables_of,

@@ -21,10 +21,11 @@ from ..protocol import (
     PartKind,
     Predictions,
     PromptSet,
+    QueryCost,
     Reply,
+    cost_in,
     prompt_set,
 )
-from .query_costs import QueryCost, cost_in
 
 
 def recorded_prompts(

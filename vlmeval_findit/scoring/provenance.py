@@ -25,12 +25,11 @@ from ..core import (
     validate,
 )
 from ..models import find_model
-from ..protocol import GIVEN_SOURCE, DatasetVariant, Scorer, SumName, sum_rows
+from ..protocol import GIVEN_SOURCE, DatasetVariant, RunCosts, Scorer, SumName, sum_rows, sum_up
 from ..storage import Shown, StoredIdentity, identity_values
 from . import answered_by
 from .answered_by import AnsweringModel
 from .new_identity import plugins_used
-from .query_costs import RunCosts, sum_up
 from .recorded_reviews import ScoreReviews
 from .recorded_scorer import scored_with_now
 from .reply_note import reply_note

@@ -16,6 +16,7 @@ from ..boxes import SpaceError
 from ..coords import AnsweredQuery, score_check
 from ..models import EncoderError, UnknownModelError
 from ..protocol import (
+    COST_KEY,
     GIVEN_SOURCE,
     AnyDataset,
     Benchmark,
@@ -23,12 +24,15 @@ from ..protocol import (
     Identity,
     Metric,
     Predictions,
+    QueryCost,
     Reply,
     ScoredRow,
     Scorer,
     SumName,
     ThoughtMarks,
     add_up,
+    cost_in,
+    cost_values,
     metric_values,
     none_answered,
     sum_rows,
@@ -38,7 +42,6 @@ from ..statistics import value_of_all_rows
 from ..storage import OTHER_SPACE, REVIEWED, SHOWN_COLUMN
 from .answered_by import ModelRecord, answered_note, as_values, count_models, models_in
 from .prompt_tokens import PromptTokens, count_unseen, prompt_tokens
-from .query_costs import COST_KEY, QueryCost, cost_in, cost_values
 from .recorded_reviews import ScoreReviews
 from .reply_note import count_replies, reply_note
 from .stated_values import note_on_stated
@@ -221,7 +224,7 @@ def _with_record(row: ScoredRow, reply: Reply) -> ScoredRow:
         more["tokens"] = dict(recorded.tokens)
     if recorded.images:
         more["images"] = list(recorded.images)
-    if cost := cost_values(reply):
+    if cost := cost_values(recorded.call, reply.time):
         more[COST_KEY] = cost
     if reply.shown:
         more[SHOWN_COLUMN] = dict(reply.shown)

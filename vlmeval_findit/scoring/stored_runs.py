@@ -24,15 +24,18 @@ from ..protocol import (
     DatasetVariant,
     Metric,
     RowTable,
+    RunCosts,
     ScoredRow,
     SumName,
     add_up,
     columns_of,
+    cost_in,
     exceeds_floats,
     failures,
     none_answered,
     plugin_conflicts,
     sum_rows,
+    sum_up,
     table_of,
     with_events,
 )
@@ -52,12 +55,7 @@ from ..storage import (
 from .new_identity import installed_plugins
 from .prediction_names import NAME_RUNS, prediction_files, refuse_missing_runs, score_command
 from .provenance import Provenance, read_provenance
-from .query_costs import RunCosts, cost_in, sum_up
-from .score_reading import (
-    ScoreFileError,
-    lines_of_sums,
-    stored_rows,
-)
+from .score_reading import ScoreFileError, lines_of_sums, stored_rows
 
 
 class RowData(Enum):

@@ -1,4 +1,7 @@
-"""What answers cost: seconds, tokens, US dollars, pixels; of a query, and of a run.
+"""What answers cost: seconds, tokens, US dollars, pixels; of a call, a query, and a run.
+
+A cost that is measured anew is a field of :class:`CallTime`; what a run sums up of it are fields of
+:class:`RunCosts`, and all that is shown of it is a row of :data:`COSTS`.
 
 Details have the cost of each query, provenances that of the run, so that boards read no details.
 Calls that failed are left out: they brought nothing that a score is of.
@@ -8,14 +11,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from statistics import fmean
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..core import Finite, Text, Whole, count_of, number_of, object_or_empty, objects_of
-from ..protocol import Reply
+from ..core import Finite, Text, Whole, YesNo, count_of, number_of, object_or_empty, objects_of
 
 COST_KEY = "cost"  # The key of a query's details that has what :func:`cost_values` returns
 
@@ -23,13 +25,37 @@ STATED = "stated by the service"
 
 
 @dataclass(frozen=True, slots=True)
+class CallTime:
+    """How long the attempt took that was answered; None: not known.
+
+    >>> CallTime(seconds=0.5).as_values()
+    {'seconds': 0.5}
+    """
+
+    seconds: Finite | None = None  # From request to reply; of messages answered together, a share
+    gpu_seconds: Finite | None = None  # Of all its GPUs, where the model runs on this machine
+    cpu_seconds: Finite | None = None  # Of all cores, where the model runs without a GPU
+    at_once: Finite | None = None  # Calls in flight at its server meanwhile, itself included
+    shared: YesNo = False  # Of an equal call, which was made for another row or dataset
+
+    def as_values(self) -> dict[str, Any]:
+        """Return what is known of it as plain values."""
+        values = {name: getattr(self, name) for name in _TIMES}
+        # A time of 0 is known; it equals False.
+        return {name: it for name, it in values.items() if it is not None and it is not False}
+
+
+_TIMES = tuple(each.name for each in fields(CallTime))  # Listed once: every call has them
+_MEASURED = tuple(name for name in _TIMES if name != "shared")
+
+NOT_TIMED = CallTime()  # Of calls whose time is not known
+
+
+@dataclass(frozen=True, slots=True)
 class QueryCost:
     """What the answer to a query cost; None: not known."""
 
-    seconds: float | None = None  # Of the attempt that was answered; its share of a batch
-    at_once: float | None = None  # Calls in flight at its server meanwhile, itself included
-    gpu_seconds: float | None = None
-    cpu_seconds: float | None = None
+    time: CallTime = NOT_TIMED
     tokens_in: int | None = None
     tokens_out: int | None = None  # Thoughts count
     usd: float | None = None  # Of all attempts
@@ -38,7 +64,6 @@ class QueryCost:
     is_cached: bool = False  # The service read a part of the prompt from its cache
     is_retried: bool = False
     is_batched: bool = False  # By a batch service: at its price, and without a time
-    is_shared: bool = False  # Of an equal call, which was made for another row or dataset
     is_guessed: bool = False  # An attempt counts with the most that it can have cost
 
     @property
@@ -47,10 +72,12 @@ class QueryCost:
         return sum(width * height for width, height in self.sizes) if self.sizes else None
 
 
-def cost_values(reply: Reply) -> dict[str, Any]:
-    """Return what a query's details say of its cost, besides tokens and images; perhaps nothing."""
-    call = reply.recorded.call
-    values = reply.time.as_values()
+def cost_values(call: Mapping[str, Any], time: CallTime) -> dict[str, Any]:
+    """Return what a query's details say of its cost, besides tokens and images; perhaps nothing.
+
+    ``call`` is what was recorded of the call.
+    """
+    values = time.as_values()
     usd = number_of(call.get("cost"))
     if usd is not None:
         values |= {"usd": usd, "usd_source": _source(call)}
@@ -80,10 +107,7 @@ def cost_in(details: Mapping[str, Any]) -> QueryCost:
     source = cost.get("usd_source")
     answered = tokens.get("completion", tokens.get("reply"))
     return QueryCost(
-        seconds=number_of(cost.get("seconds")),
-        at_once=number_of(cost.get("at_once")),
-        gpu_seconds=number_of(cost.get("gpu_seconds")),
-        cpu_seconds=number_of(cost.get("cpu_seconds")),
+        time=_time_in(cost),
         tokens_in=count_of(tokens.get("prompt")),
         tokens_out=count_of(answered),
         usd=number_of(cost.get("usd")),
@@ -92,9 +116,13 @@ def cost_in(details: Mapping[str, Any]) -> QueryCost:
         is_cached=bool(count_of(tokens.get("cached"))),
         is_retried=(count_of(cost.get("attempts")) or 1) > 1,
         is_batched=cost.get("batched") is True,
-        is_shared=cost.get("shared") is True,
         is_guessed=cost.get("guessed") is True,
     )
+
+
+def _time_in(cost: Mapping[str, Any]) -> CallTime:
+    measured = {name: number_of(cost.get(name)) for name in _MEASURED}
+    return CallTime(**measured, shared=cost.get("shared") is True)
 
 
 def _sizes(details: Mapping[str, Any]) -> tuple[tuple[int, int], ...]:
@@ -196,7 +224,7 @@ COSTS = (
     Cost(
         "seconds",
         "seconds",
-        lambda cost: cost.seconds,
+        lambda cost: cost.time.seconds,
         "seconds_known",
         (
             Summary("seconds_median", "seconds (median)", "s median", 0.5),
@@ -236,7 +264,7 @@ COSTS = (
     Cost(
         "GPU seconds",
         "GPU seconds",
-        lambda cost: cost.gpu_seconds,
+        lambda cost: cost.time.gpu_seconds,
         "gpu_seconds_known",
         (Summary("gpu_seconds", "GPU seconds", "GPU s"),),
         axis="GPU seconds a query",
@@ -244,7 +272,7 @@ COSTS = (
     Cost(
         "CPU seconds",
         "CPU seconds",
-        lambda cost: cost.cpu_seconds,
+        lambda cost: cost.time.cpu_seconds,
         "cpu_seconds_known",
         (Summary("cpu_seconds", "CPU seconds", "CPU s"),),
         axis="CPU seconds a query",
@@ -280,7 +308,7 @@ COST_KINDS = (
     CostKind("cached", "with a prompt partly from a cache", lambda cost: cost.is_cached),
     CostKind("retried", "after several attempts", lambda cost: cost.is_retried),
     CostKind("batched", "by a batch service", lambda cost: cost.is_batched),
-    CostKind("shared", "from an equal call", lambda cost: cost.is_shared),
+    CostKind("shared", "from an equal call", lambda cost: cost.time.shared),
     CostKind("guessed", "with an attempt at its greatest price", lambda cost: cost.is_guessed),
 )
 
@@ -288,7 +316,8 @@ COST_KINDS = (
 def sum_up(costs: Sequence[QueryCost]) -> RunCosts:
     """Return what the answers of a run cost, given the cost of each.
 
-    >>> costs = sum_up([QueryCost(seconds=1.0, usd=0.002), QueryCost(seconds=3.0), QueryCost()])
+    >>> first, second = CallTime(seconds=1.0), CallTime(seconds=3.0)
+    >>> costs = sum_up([QueryCost(first, usd=0.002), QueryCost(second), QueryCost()])
     >>> costs.queries, costs.seconds_known, costs.seconds_median
     (3, 2, 2.0)
     >>> costs.usd_known, costs.usd_per_1000
@@ -305,7 +334,7 @@ def sum_up(costs: Sequence[QueryCost]) -> RunCosts:
     sources = dict.fromkeys(cost.usd_source for cost in costs if cost.usd is not None)
     return RunCosts(
         **values,
-        calls_at_once=_mean(_known(cost.at_once for cost in costs)),
+        calls_at_once=_mean(_known(cost.time.at_once for cost in costs)),
         usd_source=", ".join(filter(None, sources)),
         image_size=_commonest_size(costs),
     )

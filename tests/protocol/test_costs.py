@@ -13,19 +13,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scored_runs import World, failing, speaking
 
-from vlmeval_findit.protocol import Reply, ReplyRecord
-from vlmeval_findit.scoring import (
+from vlmeval_findit.protocol import (
     COST_KEY,
     COST_KINDS,
     COSTS,
+    CallTime,
     QueryCost,
+    Reply,
+    ReplyRecord,
     RunCosts,
     cost_in,
     cost_values,
-    load_run,
     mean_costs,
     sum_up,
 )
+from vlmeval_findit.scoring import load_run
 
 NAME = "FindIt_Pascal_xyxy_json_bbox_2d"
 
@@ -33,7 +35,7 @@ NAME = "FindIt_Pascal_xyxy_json_bbox_2d"
 def cost_of(**recorded: Any) -> QueryCost:
     reply = Reply(0, "[]", ReplyRecord(**recorded))
     details = {"tokens": dict(reply.recorded.tokens), "images": list(reply.recorded.images)}
-    return cost_in({**details, COST_KEY: cost_values(reply)})
+    return cost_in({**details, COST_KEY: cost_values(reply.recorded.call, reply.time)})
 
 
 @pytest.mark.parametrize(
@@ -95,10 +97,10 @@ def test_the_costs_of_a_run_by_hand() -> None:
     costs = sum_up(
         [
             QueryCost(
-                seconds=1.0, tokens_in=100, tokens_out=10, usd=0.001, usd_source="given prices"
+                CallTime(1.0), tokens_in=100, tokens_out=10, usd=0.001, usd_source="given prices"
             ),
-            QueryCost(seconds=2.0, tokens_in=200, tokens_out=30, is_cached=True),
-            QueryCost(seconds=6.0, tokens_in=300, is_retried=True, sizes=((30, 20), (30, 20))),
+            QueryCost(CallTime(2.0), tokens_in=200, tokens_out=30, is_cached=True),
+            QueryCost(CallTime(6.0), tokens_in=300, is_retried=True, sizes=((30, 20), (30, 20))),
             QueryCost(
                 usd=0.002, usd_source="half of given prices", is_batched=True, sizes=((100, 10),)
             ),
