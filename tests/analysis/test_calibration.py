@@ -362,6 +362,7 @@ def run(world: World) -> Path:
     return answered(world, LABELS, lambda item: answer(item) if item.index else None)
 
 
+@pytest.mark.sees("calibration --json")
 def test_the_command_leaves_out_runs_without_confidences(
     run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

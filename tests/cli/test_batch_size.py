@@ -85,6 +85,7 @@ WAYS = (
 FILES = {"one format": ONE, "two formats": TWO}
 
 
+@pytest.mark.sees("key batch_size")
 @every_pair("way, size, formats", WAYS, list(product((1, 7, 128), FILES)))
 def test_as_many_are_answered_together_as_stated(
     way: str, size: int, formats: str, sizes: list[int]

@@ -93,6 +93,7 @@ def test_it_fits_a_screen_and_tells_its_story(demonstrated: Demonstrated) -> Non
     assert " on Scenes_mini (50 queries): " in (demonstrated.work / "demo.log").read_text()
 
 
+@pytest.mark.sees("demo --quick")
 @pytest.mark.slow
 def test_a_second_run_prints_the_same_and_asks_nothing(demonstrated: Demonstrated) -> None:
     journal = {path: path.read_bytes() for path in demonstrated.work.glob("calls.jsonl*")}
@@ -145,6 +146,7 @@ def test_its_report_shows_score_against_cost(demonstrated: Demonstrated) -> None
 # --- without a model ------------------------------------------------------------------------------
 
 
+@pytest.mark.sees("demo --work-dir")
 def test_an_interrupt_says_how_to_resume(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

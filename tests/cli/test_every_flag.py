@@ -18,14 +18,13 @@ from chat_server import ChatServer, completion
 from custom_data import coco_values, write_voc
 from few_fast import every_nth_fast
 from fresh_copy import FreshCopy
-from paths import ROOT
 from refusal_files import LINES as LINES_OF_FILES
 from refusal_files import make_folder
-from server_options import SERVER_OPTIONS
+from seen_by import seen_flags
 from stand_ins import QUICK
 
 from vlmeval_findit.cli import COMMANDS, Commands, DeclaredOption, main
-from vlmeval_findit.core import flag_name, plugin_rows
+from vlmeval_findit.core import plugin_rows
 from vlmeval_findit.data.fetch import download
 
 pytestmark = pytest.mark.early  # A line shows what the processor of a model here makes of images
@@ -231,130 +230,6 @@ VALUE_REFUSED = {
 }
 """A flag whose value is refused, and what only those say who used it."""
 
-SEEN_ELSEWHERE = {
-    "analysis/test_calibration.py": {
-        "test_the_command_leaves_out_runs_without_confidences": ["calibration --json"],
-    },
-    "benchmarks/refl4/test_refl4_command.py": {
-        "test_files_of_other_annotations_are_refused_unless_forced": ["data get --force"],
-    },
-    "benchmarks/selfretrieval/test_selfretrieval_command.py": {
-        "test_missing_captions_are_wrong_and_unknown_uids_are_named": ["score --encoder"],
-    },
-    "cli/test_demo_command.py": {
-        "test_a_second_run_prints_the_same_and_asks_nothing": ["demo --quick"],
-        "test_an_interrupt_says_how_to_resume": ["demo --work-dir"],
-    },
-    "cli/test_limited_runs.py": {
-        "test_left_out_are_only_rows_before_the_last_asked": ["run --skip-missing-images"],
-    },
-    "cli/test_model_options.py": {
-        "test_options_of_clusters_reach_who_answers": [
-            "search --executor",
-            "search --replicas",
-            "probe --executor",
-            "probe --replicas",
-        ],
-    },
-    "cli/test_reproduce.py": {
-        "test_options_of_clusters_reach_who_answers": [
-            "reproduce --executor",
-            "reproduce --replicas",
-        ],
-        "test_a_split_is_asked_as_published_and_judged": ["reproduce model", "reproduce --json"],
-        "test_every_set_has_its_own_reproduction": ["reproduce --set"],
-        "test_the_same_command_again_asks_nothing": ["reproduce --prompts", "reproduce --format"],
-        "test_the_sample_has_whole_pictures": ["reproduce --seed"],
-        "test_a_shorter_context_is_answered_with_what_to_type": ["reproduce --max-tokens"],
-        "test_no_more_pictures_are_advised_than_there_are": ["reproduce --limit"],
-        "test_two_reproductions_are_compared": ["reproduce --against"],
-        "test_a_figure_of_the_users_file_is_reproduced": ["reproduce --figures"],
-    },
-    "data/test_figures_file.py": {
-        "test_command_lists_sources_and_writes_the_template": [
-            "figures --template",
-            "figures --figures",
-        ],
-    },
-    "leaderboard/test_published_rows.py": {
-        "test_typed_figures_stand_below_the_runs_with_their_conditions": [
-            "leaderboard --figures",
-            "report --figures",
-        ],
-    },
-    "cli/test_run_at_servers.py": {"test_another_setting_is_another_run": ["run --force"]},
-    "cli/test_watch_checkpoints.py": {
-        "test_each_checkpoint_is_evaluated_and_the_best_named": [
-            "watch-checkpoints folder",
-            "watch-checkpoints --data",
-            "watch-checkpoints --once",
-            "watch-checkpoints --work-dir",
-            "watch-checkpoints rest",
-        ],
-        "test_new_checkpoints_are_waited_for": ["watch-checkpoints --until"],
-        "test_the_curve_is_logged_after_each_checkpoint": ["watch-checkpoints --to"],
-    },
-    "data/custom/test_build.py": {
-        "test_images_that_cannot_be_read_are_left_out_when_told": [
-            "data import --skip-unreadable-images"
-        ],
-    },
-    "data/custom/test_jsonl.py": {
-        "test_videos_are_thinned_only_when_told": ["data import --frames"],
-    },
-    "data/custom/test_layouts.py": {
-        "test_a_file_for_each_split_of_coco": ["data import --split"],
-    },
-    "data/custom/test_one_truth.py": {
-        "test_a_box_past_the_border_is_cut_off_or_ignored": ["data import --clip-boxes"],
-    },
-    "data/custom/test_shapes_and_places.py": {
-        "test_areas_say_that_boxes_are_corners": ["data import --box"],
-    },
-    "data/custom/test_exif_pixels.py": {
-        "test_an_image_that_viewers_turn_is_asked_for": ["data import --exif"],
-    },
-    "data/custom/test_text_encodings.py": {
-        "test_other_encodings_are_asked_for_and_taken": ["data import --encoding"],
-    },
-    "data/published_set_readers/test_importing.py": {
-        "test_numbers_of_a_set_are_asked_about_and_taken": ["data get --units", "data get --box"],
-        "test_odinw_13": ["data import --set", "data import --only", "data import --partial"],
-    },
-    "data/test_data_get.py": {
-        "test_images_of_the_first_rows_only": ["data get --limit", "data check --limit"],
-    },
-    "data/test_removal.py": {"test_runs_that_asked_about_it_are_named": ["data remove --yes"]},
-    "data/test_set_statistics.py": {
-        "test_names_are_those_of_tables_files_and_variants": [
-            "data stats names",
-            "data stats --json",
-        ],
-    },
-    "sweeps/test_search_letters.py": {
-        "test_all_formats_are_asked_once_and_the_best_is_written": ["search --out"],
-    },
-    "cli/test_plugin_checks.py": {
-        "test_the_template_passes": ["check --from"],
-        "test_ref_l4_passes_and_leaves_its_files": ["check --out"],
-        "test_builtin_benchmarks_pass": ["check --encoder"],
-    },
-    "serving/test_serve_command.py": {
-        "test_a_run_of_the_host": ["run --serve", "run --gpus"],
-    },
-    "export/test_export_trackers.py": {
-        "test_trackio_has_every_run_once": ["export --project", "export --pictures"],
-    },
-    "host/test_model_arguments.py": {
-        "test_options_of_calls_reach_ray": ["sweep --executor", "sweep --replicas"],
-    },
-    "scoring/test_coco_predictions.py": {
-        "test_what_does_not_count_is_said": ["score --min-score", "score --leave-out-unknown"],
-        "test_every_shape_of_the_right_boxes_scores_100": ["score --box"],
-    },
-}
-"""Test -> its functions -> the flags of which they assert the effect."""
-
 _ON_THIS_MACHINE = "a model in this process under VLMEvalKit: the host's tests are slow"
 
 NOT_SEEN = {
@@ -554,8 +429,8 @@ def is_option_of_run(param: click.Parameter) -> bool:
 
 
 def test_every_flag_is_seen_to_change_something() -> None:
-    """A new flag has a line above, a test that types it, or a reason."""
-    known = {*(flag for _, _, flag in seen_elsewhere()), *NOT_SEEN}
+    """A new flag has a line above, a test with the mark ``sees``, or a reason."""
+    known = {*(each.name for each in seen_flags()), *NOT_SEEN}
     unseen = []
     for command in COMMANDS:
         typed = {
@@ -571,23 +446,11 @@ def test_every_flag_is_seen_to_change_something() -> None:
     assert known <= of_commands, "of no command any more"
 
 
-def seen_elsewhere() -> Iterator[tuple[str, str, str]]:
-    """Yield the file of a test, its function, and a flag of which it asserts the effect."""
-    for path, tests in SEEN_ELSEWHERE.items():
-        for test, flags in tests.items():
-            for flag in flags:
-                yield path, test, flag
-    for name, option in SERVER_OPTIONS.items():
-        yield *option.seen_in, f"run {flag_name(name)}"
-
-
 def test_a_test_elsewhere_types_the_flag() -> None:
-    for path, test, flag in seen_elsewhere():
-        text = (ROOT / "tests" / path).read_text(encoding="utf-8")
-        assert f"def {test}(" in text
-        command, _, name = flag.rpartition(" ")
+    for each in seen_flags():
+        command, _, name = each.name.rpartition(" ")
         word = name if name.startswith("-") else command.split()[-1]
-        assert re.search(rf"(?<![\w-]){word}(?![\w-])", text), flag
+        assert re.search(rf"(?<![\w-]){word}(?![\w-])", each.text), each.name
 
 
 def test_a_refusal_by_name_is_no_effect() -> None:

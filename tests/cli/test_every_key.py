@@ -19,7 +19,7 @@ import pytest
 from chat_server import ChatServer
 from paths import ROOT
 from PIL import Image
-from server_options import SERVER_OPTIONS
+from seen_by import seen_keys, seen_variables
 
 import vlmeval_findit as findit
 from vlmeval_findit.boxes import SpaceError, space_from
@@ -83,42 +83,6 @@ OF_A_MODEL: Mapping[str, Any] = {
     "prompt_template": "template.txt",
     "headers": {"x-team": "a"},
     "temperature": 0.5,
-}
-
-# Key of a sweep, of its models, of `serve` or of `inference` -> the test that sees its effect
-KEYS_ELSEWHERE: Mapping[str, tuple[str, str]] = {
-    "batch": ("engine/test_batches.py", "test_batches_give_the_same_records_as_single_calls"),
-    "poll": ("engine/test_call_options.py", "test_a_batch_is_looked_at_that_often"),
-    **dict.fromkeys(
-        ("threads", "timeout"),
-        ("engine/test_call_options.py", "test_a_server_gets_so_many_calls_for_so_long"),
-    ),
-    "batch_size": ("cli/test_batch_size.py", "test_as_many_are_answered_together_as_stated"),
-    **dict.fromkeys(
-        ("replicas", "cpus", "gpus"),
-        ("engine/test_call_options.py", "test_replicas_are_asked_for"),
-    ),
-    "provider": ("models/http/test_providers_runs.py", "test_a_sweep_may_ask_several_providers"),
-    **dict.fromkeys(
-        ("serve", "program", "serve gpus"),
-        ("serving/test_serve_command.py", "test_a_sweep_is_asked_of_servers_that_end_with_it"),
-    ),
-    "arguments": ("serving/test_serving.py", "test_servers_share_out_the_gpus"),
-    **{name: option.seen_in for name, option in SERVER_OPTIONS.items()},
-    "skip_missing_images": (
-        "cli/test_limited_runs.py",
-        "test_the_file_of_a_sweep_leaves_rows_out",
-    ),
-    "reads_like": ("benchmarks/findit/test_reply_format.py", "test_reads_like_another_model"),
-    "thought_marks": ("sweeps/test_sweep.py", "test_an_entry_names_the_marks_of_thoughts"),
-    **dict.fromkeys(
-        ("checkpoint", "dtype"),
-        ("engine/test_every_setting.py", "test_a_setting_here_is_recorded_and_in_the_key"),
-    ),
-    **dict.fromkeys(
-        ("device", "resources"),
-        ("host/test_model_arguments.py", "test_settings_and_resources_are_arguments_of_its_class"),
-    ),
 }
 
 KEYS_UNSEEN = {
@@ -225,7 +189,7 @@ def test_every_key_of_a_sweep_is_seen_to_change_something() -> None:
     of_serve = {key.name for key in fields(ServeOptions)} - {"gpus"} | {"serve gpus"}
     keys = {key.name for key in fields(SweepFile)} | {*MODEL_KEYS} | of_serve
     keys |= {key.name for key in fields(CallOptions)}
-    rows = {*VARIANTS, *REQUESTS, *OF_A_MODEL, *KEYS_ELSEWHERE, *KEYS_UNSEEN, *PRINT_OR_STOP}
+    rows = {*VARIANTS, *REQUESTS, *OF_A_MODEL, *seen_keys(), *KEYS_UNSEEN, *PRINT_OR_STOP}
     assert keys - rows == set(), "keys without a row"
     assert rows - keys == set(), "of no sweep any more"
 
@@ -573,42 +537,6 @@ def test_a_recorded_key_of_another_space_is_read() -> None:
 
 # --- variables ------------------------------------------------------------------------------------
 
-# Variable -> the test that sees its effect
-VARIABLES: Mapping[str, tuple[str, str]] = {
-    "FINDIT_CONFIG": ("storage/test_image_checks.py", "test_where_images_are_searched"),
-    "FINDIT_ENCODER": (
-        "benchmarks/selfretrieval/test_selfretrieval_command.py",
-        "test_missing_captions_are_wrong_and_unknown_uids_are_named",
-    ),
-    "FINDIT_FORCE": (
-        "host/test_host_inference.py",
-        "test_a_contradiction_is_refused_before_the_first_call_unless_forced",
-    ),
-    "FINDIT_IMAGES": ("storage/test_image_checks.py", "test_where_images_are_searched"),
-    "FINDIT_PLUGINS": ("core/test_plugins.py", "test_the_file_of_the_page_adds_its_rows"),
-    "FINDIT_PROMPTS": (
-        "benchmarks/findit/test_family_prompts.py",
-        "test_the_expression_is_asked_and_the_answer_is_read",
-    ),
-    **dict.fromkeys(
-        ("FINDIT_SERVER_HEADERS", "FINDIT_SERVER_KEY"),
-        ("models/http/test_endpoint.py", "test_headers_come_from_the_environment_and_from_flags"),
-    ),
-    "FINDIT_SKIP_MISSING": (
-        "cli/test_limited_runs.py",
-        "test_left_out_are_only_rows_before_the_last_asked",
-    ),
-    "FINDIT_SPACE": (
-        "cli/test_who_states_what.py",
-        "test_a_variable_is_for_models_whose_space_is_not_known",
-    ),
-    "FINDIT_TABLES": ("storage/test_folders.py", "test_the_first_folder_that_has_a_table_wins"),
-    "FINDIT_VP_MARK": (
-        "cli/test_who_states_what.py",
-        "test_a_best_mark_that_is_known_goes_before_the_variable",
-    ),
-}
-
 # Variable of reading -> its value, which gives a reply of an unknown model another score
 READING = {"FINDIT_READS_LIKE": "Gemini-2.5-Flash", "FINDIT_THOUGHT_MARKS": "<plan> </plan>"}
 
@@ -646,18 +574,10 @@ def test_every_variable_has_a_row() -> None:
     package = ROOT / "vlmeval_findit"
     texts = [path.read_text(encoding="utf-8") for path in package.rglob("*.py")]
     named = {*chain.from_iterable(re.findall(r'"(FINDIT_[A-Z_]+)"', text) for text in texts)}
-    assert named == {*VARIABLES, *SEEN_HERE}
+    assert named == {*(each.name for each in seen_variables()), *SEEN_HERE}
     page = (ROOT / "docs/reference/settings.md").read_text(encoding="utf-8")
     assert [name for name in named if name not in page] == []
 
 
-ALL_ELSEWHERE = {**KEYS_ELSEWHERE, **VARIABLES}
-
-
-@pytest.mark.parametrize("name", ALL_ELSEWHERE)
-def test_a_test_elsewhere_names_it(name: str) -> None:
-    path, test = ALL_ELSEWHERE[name]
-    text = (ROOT / "tests" / path).read_text(encoding="utf-8")
-    assert f"def {test}" in text
-    assert name in VARIABLES or test or name in text
-    assert name not in VARIABLES or name in text
+def test_a_test_elsewhere_names_the_variable() -> None:
+    assert [each.name for each in seen_variables() if each.name not in each.text] == []

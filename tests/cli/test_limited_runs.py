@@ -133,6 +133,7 @@ def test_a_shorter_run_is_told_what_to_type(
     assert main(run_words(server, "out")) == 0
 
 
+@pytest.mark.sees("run --skip-missing-images", "FINDIT_SKIP_MISSING")
 def test_left_out_are_only_rows_before_the_last_asked(
     images: Path, server: ChatServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -155,6 +156,7 @@ def test_left_out_are_only_rows_before_the_last_asked(
     assert left_out("there") == "1"
 
 
+@pytest.mark.sees("key skip_missing_images")
 def test_the_file_of_a_sweep_leaves_rows_out(images: Path, server: ChatServer) -> None:
     file = {"models": {"name": MODEL, "base_url": server.url}, "datasets": DATA}
     for key, status in (({}, 2), ({"skip_missing_images": True}, 0)):

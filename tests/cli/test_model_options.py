@@ -130,6 +130,7 @@ def test_python_takes_the_same_words() -> None:
         findit.open_model("FullImage", temperature=1.0)
 
 
+@pytest.mark.sees("search --executor", "search --replicas", "probe --executor", "probe --replicas")
 @pytest.mark.parametrize("command", ["search --model FindIt-Nano", "probe --model FindIt-Nano"])
 def test_options_of_clusters_reach_who_answers(
     command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

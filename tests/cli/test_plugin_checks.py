@@ -29,6 +29,7 @@ def _data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 # --- what is right --------------------------------------------------------------------------------
 
 
+@pytest.mark.sees("check --encoder")
 @pytest.mark.parametrize(
     ("words", "says"),
     few_fast(
@@ -50,6 +51,7 @@ def test_builtin_benchmarks_pass(words: str, says: str, capsys: pytest.CaptureFi
     assert [kind for kind in KINDS if f"{kind} replies: 8 drawn" not in reported] == []
 
 
+@pytest.mark.sees("check --out")
 @pytest.mark.slow
 def test_ref_l4_passes_and_leaves_its_files(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -68,6 +70,7 @@ def test_spaces_and_representations_pass(name: str, capsys: pytest.CaptureFixtur
     assert "1,000 random boxes come back" in capsys.readouterr().out
 
 
+@pytest.mark.sees("check --from")
 def test_the_template_passes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

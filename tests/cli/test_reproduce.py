@@ -96,6 +96,7 @@ def stored() -> StoredReproduction:
 # --- the whole way --------------------------------------------------------------------------------
 
 
+@pytest.mark.sees("reproduce model", "reproduce --json")
 def test_a_split_is_asked_as_published_and_judged(serve: Serve, capsys: Out) -> None:
     server = serve(right)
     status = reproduce(server, "InternVL3-8B", "--set", "RefCOCO_val", "--json", "result.json")
@@ -118,6 +119,7 @@ def test_a_split_is_asked_as_published_and_judged(serve: Serve, capsys: Out) -> 
     assert "FINDIT_PROMPTS" not in os.environ
 
 
+@pytest.mark.sees("reproduce --prompts", "reproduce --format")
 def test_the_same_command_again_asks_nothing(serve: Serve, capsys: Out) -> None:
     server = serve(right)
     assert reproduce(server, "InternVL3-8B", "--set", "RefCOCO_val") == 2
@@ -159,6 +161,7 @@ def test_the_mean_of_eight_splits_is_asked_and_sampled(serve: Serve, capsys: Out
         }.items()  # fmt: skip
 
 
+@pytest.mark.sees("reproduce --seed")
 def test_the_sample_has_whole_pictures(serve: Serve, capsys: Out) -> None:
     server = serve(right)
     flags = ("--set", "RefCOCO_val", "--limit", "1")
@@ -172,6 +175,7 @@ def test_the_sample_has_whole_pictures(serve: Serve, capsys: Out) -> None:
     assert drawn == {2, 3}
 
 
+@pytest.mark.sees("reproduce --set")
 def test_every_set_has_its_own_reproduction(serve: Serve) -> None:
     server = serve(right)
     for name in ("RefCOCO_val", "RefCOCO_testA"):
@@ -181,6 +185,7 @@ def test_every_set_has_its_own_reproduction(serve: Serve) -> None:
     assert sets == {"RefCOCO val", "RefCOCO testA"}
 
 
+@pytest.mark.sees("reproduce --figures")
 def test_a_figure_of_the_users_file_is_reproduced(serve: Serve, capsys: Out) -> None:
     typed = {
         "sets": {"mine": {"datasets": ["RefCOCOFull_val"], "metric": "acc@0.5"}},
@@ -204,6 +209,7 @@ def test_a_figure_of_the_users_file_is_reproduced(serve: Serve, capsys: Out) -> 
     assert "told by a friend" in out
 
 
+@pytest.mark.sees("reproduce --limit")
 def test_no_more_pictures_are_advised_than_there_are(serve: Serve, capsys: Out) -> None:
     server = serve(right)
     flags = ("--set", "RefCOCO_val")
@@ -294,6 +300,7 @@ def test_nothing_is_said_where_every_call_fails(serve: Serve, capsys: Out) -> No
     assert not list(Path().rglob(REPRODUCTION))
 
 
+@pytest.mark.sees("reproduce --max-tokens")
 def test_a_shorter_context_is_answered_with_what_to_type(serve: Serve, capsys: Out) -> None:
     words = "'max_tokens' is too large: 32768. The maximum context length is 8192"
     server = serve(lambda asked, number: error(400, words))
@@ -424,6 +431,7 @@ def test_sets_that_are_here_are_named(
 # --- two people -----------------------------------------------------------------------------------
 
 
+@pytest.mark.sees("reproduce --against")
 def test_two_reproductions_are_compared(serve: Serve, capsys: Out) -> None:
     def worse(asked: Asked, number: int) -> Answer:
         return completion("[]") if expression(asked) == "woman" else right(asked)
@@ -449,6 +457,7 @@ def test_two_reproductions_are_compared(serve: Serve, capsys: Out) -> None:
     assert len(server.asked) == asked
 
 
+@pytest.mark.sees("reproduce --executor", "reproduce --replicas")
 def test_options_of_clusters_reach_who_answers(monkeypatch: pytest.MonkeyPatch) -> None:
     line = ["reproduce", "InternVL3-8B", "--set", "RefCOCO_val"]
     usual = asked_so(line, monkeypatch)

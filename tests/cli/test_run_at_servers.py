@@ -235,6 +235,7 @@ def test_a_model_that_is_refused_leaves_the_others(
     assert "Closed" not in shown.out
 
 
+@pytest.mark.sees("run --force")
 def test_another_setting_is_another_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with ChatServer(right) as server:
         command = words(server, "--model", MODEL, "--work-dir", str(tmp_path))

@@ -51,6 +51,13 @@ def add_checkpoint(folder: Path, step: int) -> None:
     shutil.copytree(NANO, folder / f"checkpoint-{step}")
 
 
+@pytest.mark.sees(
+    "watch-checkpoints folder",
+    "watch-checkpoints --data",
+    "watch-checkpoints --once",
+    "watch-checkpoints --work-dir",
+    "watch-checkpoints rest",
+)
 def test_each_checkpoint_is_evaluated_and_the_best_named(
     evaluated: list[Any], capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -93,6 +100,7 @@ def test_the_rewards_of_a_training_are_a_curve(
     assert rows[-1] == ["80", "0.770", "0.250"]
 
 
+@pytest.mark.sees("watch-checkpoints --until")
 def test_new_checkpoints_are_waited_for(
     evaluated: list[Any], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -175,6 +183,7 @@ def test_checkpoints_without_an_answer_are_not_on_the_curve(
     assert "step 20" not in last
 
 
+@pytest.mark.sees("watch-checkpoints --to")
 def test_the_curve_is_logged_after_each_checkpoint(
     evaluated: list[Any], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

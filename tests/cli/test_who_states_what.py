@@ -137,6 +137,7 @@ DOORS: list[Door] = [_asked_by_run, _asked_by_sweep, _asked_by_probe]
 each_door = pytest.mark.parametrize("door", DOORS, ids=lambda door: door.__name__)
 
 
+@pytest.mark.sees("FINDIT_SPACE")
 @every_pair("door, model, variable", DOORS, list(product((KNOWN, UNKNOWN), VARIABLES)), fast=6)
 def test_a_variable_is_for_models_whose_space_is_not_known(
     door: Door,
@@ -509,6 +510,7 @@ def test_variables_of_reading_are_for_unknown_models(
     assert recorded.reads_like == "Qwen3-VL"
 
 
+@pytest.mark.sees("FINDIT_VP_MARK")
 def test_a_best_mark_that_is_known_goes_before_the_variable(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -39,6 +39,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return install(tmp_path_factory.mktemp("package"))
 
 
+@pytest.mark.sees("FINDIT_PLUGINS")
 def test_the_file_of_the_page_adds_its_rows(plugin_file: Path) -> None:
     """FINDIT_PLUGINS names it."""
     with known_here(files=(plugin_file,)):

@@ -70,6 +70,7 @@ def test_only_damaged_files_are_fetched_again(mini, tmp_path, web: Web, capsys) 
     assert main(["data", "check", "Mini"]) == 0
 
 
+@pytest.mark.sees("data get --limit", "data check --limit")
 def test_images_of_the_first_rows_only(mini, tmp_path, web: Web, capsys) -> None:
     # The first two rows are about one image
     assert main(["data", "get", "Mini", "--limit", "2"]) == 0

@@ -84,6 +84,7 @@ def test_a_wrong_file_is_refused_with_its_place(
     assert where in str(refused.value)
 
 
+@pytest.mark.sees("figures --template", "figures --figures")
 def test_command_lists_sources_and_writes_the_template(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -233,6 +233,7 @@ def record(path: Path, table: object) -> None:
     path.write_text(json.dumps({"table": table}))
 
 
+@pytest.mark.sees("data remove --yes")
 @pytest.mark.parametrize(
     ("file", "table"),
     [

@@ -94,6 +94,7 @@ def test_every_kind_of_set_has_statistics(table: str, data_root: Path) -> None:
         assert classes == [None] * 3
 
 
+@pytest.mark.sees("data stats names", "data stats --json")
 def test_names_are_those_of_tables_files_and_variants(data_root: Path, capsys: Out) -> None:
     assert list(stats_of("Demo", "FindIt_Demo_xywh_json", "Demo_refexp")) == ["Demo", "Demo_refexp"]
     assert main(["data", "stats", "Demmo"]) == 2

@@ -66,6 +66,7 @@ def record_of(line: Mapping[str, Any]) -> dict[str, Any]:
     return dict(json.loads(line["extra_records"])["findit"])
 
 
+@pytest.mark.sees("key batch")
 def test_batches_give_the_same_records_as_single_calls(tmp_path: Path) -> None:
     single, bodies = tmp_path / "single", list[Any]()
 

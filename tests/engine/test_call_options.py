@@ -43,6 +43,7 @@ def test_every_option_has_a_test() -> None:
     }
 
 
+@pytest.mark.sees("key threads", "key timeout")
 def test_a_server_gets_so_many_calls_for_so_long() -> None:
     host = servers("http://127.0.0.1:9/v1", threads=3, timeout=77.0)
     made = host.of(ModelEntry("Qwen3-VL")).backend()
@@ -50,6 +51,7 @@ def test_a_server_gets_so_many_calls_for_so_long() -> None:
     assert (made.calls, made.service.timeout) == (3, 77.0)
 
 
+@pytest.mark.sees("key replicas", "key cpus", "key gpus")
 @pytest.mark.parametrize("key", [None, *ON_RAY])
 def test_replicas_are_asked_for(
     key: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -70,6 +72,7 @@ def test_replicas_are_asked_for(
     assert [(each.kwargs["num_cpus"], each.kwargs["num_gpus"]) for each in made] == expected
 
 
+@pytest.mark.sees("key poll")
 def test_a_batch_is_looked_at_that_often(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     slept: list[float] = []

@@ -60,6 +60,7 @@ def test_every_setting_has_a_row() -> None:
     assert SETTINGS.keys() == {each.name for each in fields(RunSettings)}
 
 
+@pytest.mark.sees("key checkpoint", "key dtype")
 @pytest.mark.parametrize("name", SETTINGS)
 def test_a_setting_here_is_recorded_and_in_the_key(name: str) -> None:
     value, recorded = SETTINGS[name]

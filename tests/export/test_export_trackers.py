@@ -243,6 +243,7 @@ def test_a_project_that_wandb_does_not_take_is_refused(world: World, capsys) -> 
     assert not out.exists()
 
 
+@pytest.mark.sees("export --project", "export --pictures")
 @pytest.mark.slow
 def test_trackio_has_every_run_once(world: World, capsys) -> None:
     pytest.importorskip("trackio", reason="trackio is not installed (extra: trackio)")

@@ -226,6 +226,7 @@ def test_models_of_a_config_file_are_asked_by_the_engine(
 # --- another run ----------------------------------------------------------------------------------
 
 
+@pytest.mark.sees("FINDIT_FORCE")
 def test_a_contradiction_is_refused_before_the_first_call_unless_forced(
     host: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

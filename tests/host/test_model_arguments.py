@@ -46,6 +46,7 @@ def typed(model: dict[str, Any], *flags: str, **more: Any) -> int:
     return main(["sweep", "sweep.yaml", *flags])
 
 
+@pytest.mark.sees("key device", "key resources")
 def test_settings_and_resources_are_arguments_of_its_class(made: Made) -> None:
     inner = {"settings": {"top_k": 3}, "resources": {"shards": 4}}
     outer = {"temperature": 0.5, "dtype": "float16", "device": "cpu", "batch_size": 2}
@@ -53,6 +54,7 @@ def test_settings_and_resources_are_arguments_of_its_class(made: Made) -> None:
     assert made == [{"top_k": 3, "shards": 4, **outer}]
 
 
+@pytest.mark.sees("sweep --executor", "sweep --replicas")
 def test_options_of_calls_reach_ray(made: Made, monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[CallOptions] = []
 

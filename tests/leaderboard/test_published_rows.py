@@ -224,6 +224,7 @@ def typed_figures(tmp_path: Path) -> Path:
     return path
 
 
+@pytest.mark.sees("leaderboard --figures", "report --figures")
 def test_typed_figures_stand_below_the_runs_with_their_conditions(
     typed_figures: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

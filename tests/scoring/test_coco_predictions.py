@@ -175,6 +175,7 @@ def convert(written: Written, folder: Path, data: str = DATA) -> int:
     return main(["score", str(path), "--convert", "--data", data, *written.flags])
 
 
+@pytest.mark.sees("score --box")
 @every_pair("shape, data", SHAPES, VARIANTS, fast=10)
 def test_every_shape_of_the_right_boxes_scores_100(
     shape: str, data: str, folder: Path, tmp_path: Path
@@ -264,6 +265,7 @@ def test_what_is_not_clear_is_asked(name: str, folder: Path, tmp_path: Path, cap
     assert len(list((tmp_path / "out").iterdir())) == 1, "nothing is written"
 
 
+@pytest.mark.sees("score --min-score", "score --leave-out-unknown")
 def test_what_does_not_count_is_said(folder: Path, tmp_path: Path, capsys: Out) -> None:
     others = [{**WRONG, "image_id": 77, "score": 1.0}, {**WRONG, "image_id": 9, "score": 1.0}]
     written = as_json([*right(), WRONG, *others], "--min-score", "0.5", "--leave-out-unknown")

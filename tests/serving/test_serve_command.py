@@ -80,6 +80,9 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
 # --- sweeps ---------------------------------------------------------------------------------------
 
 
+@pytest.mark.sees(
+    "run --tensor-parallel", "key serve", "key program", "key serve gpus", "key tensor_parallel"
+)
 def test_a_sweep_is_asked_of_servers_that_end_with_it(
     machine: Machine, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -312,6 +315,7 @@ def test_the_same_files_elsewhere_are_the_same_model(machine: Machine, tmp_path:
 # --- single runs, probes, searches ----------------------------------------------------------------
 
 
+@pytest.mark.sees("run --serve", "run --gpus")
 @pytest.mark.slow
 @pytest.mark.host
 def test_a_run_of_the_host(machine: Machine, tmp_path: Path) -> None:

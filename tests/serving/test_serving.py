@@ -50,6 +50,7 @@ def living(running: LocalServers, count: int) -> list[ServerProcess]:
     return running.living()
 
 
+@pytest.mark.sees("key arguments")
 @pytest.mark.parametrize("program", ["vllm", "sglang"])
 def test_servers_share_out_the_gpus(program: str, machine: Machine) -> None:
     how = ServeOptions(program, 4, ("--max-model-len", "8192"), tensor_parallel=2)

@@ -23,6 +23,7 @@ from vlmeval_findit.storage import (
 )
 
 
+@pytest.mark.sees("FINDIT_TABLES")
 def test_the_first_folder_that_has_a_table_wins(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -36,6 +36,7 @@ def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "datasets.yaml"
 
 
+@pytest.mark.sees("FINDIT_CONFIG", "FINDIT_IMAGES")
 @pytest.mark.parametrize(
     ("text", "named", "folder", "source"),
     [

@@ -17,18 +17,12 @@ class ServerOption:
 
     value: Any
     """Another than a server has without it."""
-    seen_in: tuple[str, str]
-    """The file and the test that see what it does."""
     why_same_answers: str | None = None
     """Why no answer depends on it; None: answers do."""
 
 
 SERVER_OPTIONS: Mapping[str, ServerOption] = {
-    "tensor_parallel": ServerOption(
-        2,
-        ("serving/test_serve_command.py", "test_a_sweep_is_asked_of_servers_that_end_with_it"),
-        NUMBERS_ALONE,
-    ),
+    "tensor_parallel": ServerOption(2, NUMBERS_ALONE),
 }
 
 

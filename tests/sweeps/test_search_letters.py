@@ -26,6 +26,7 @@ def script(asked: Asked, number: int) -> Answer:
     return completion("A" if "Answer as json." in str(asked.body) else "?")
 
 
+@pytest.mark.sees("search --out")
 def test_all_formats_are_asked_once_and_the_best_is_written(
     letters: World, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -360,6 +360,7 @@ def test_failed_calls_are_an_exit_status(
     assert status(tmp_path, FakeDeployment(FakeModel())) == 0
 
 
+@pytest.mark.sees("key thought_marks")
 @pytest.mark.parametrize("marks", ["<plan> </plan>", '["<plan>", "</plan>"]'])
 def test_an_entry_names_the_marks_of_thoughts(marks: str, tmp_path: Path) -> None:
     class Planning(FakeModel):

@@ -58,6 +58,7 @@ def test_every_prompt_has_a_known_family_and_source() -> None:
         assert row.words.count("{}") == 1
 
 
+@pytest.mark.sees("FINDIT_PROMPTS")
 @pytest.mark.parametrize("name", REPLIES)
 def test_the_expression_is_asked_and_the_answer_is_read(name: str, monkeypatch) -> None:
     monkeypatch.setenv("FINDIT_PROMPTS", name)

@@ -52,6 +52,7 @@ def test_settings_are_checked_before_a_run() -> None:
         check_settings(Settings(reads_like="Gemma 5"))
 
 
+@pytest.mark.sees("key reads_like")
 @pytest.mark.parametrize(
     ("model", "reads_like", "representation", "key"),
     [

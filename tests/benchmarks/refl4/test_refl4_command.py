@@ -31,6 +31,7 @@ def parquet(tmp_path: Path, lmu: Path) -> Path:
     return write_parquet(tmp_path / "parquet")
 
 
+@pytest.mark.sees("data get --force")
 def test_files_of_other_annotations_are_refused_unless_forced(
     parquet: Path, lmu: Path, capsys: Capture
 ) -> None:

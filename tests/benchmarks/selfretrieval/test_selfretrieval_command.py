@@ -21,6 +21,7 @@ DESCRIBED = {
 PAIRS = [ImagePair(at, str(at), (f"{at}l.png", f"{at}r.png")) for at in range(len(COLOURS))]
 
 
+@pytest.mark.sees("score --encoder", "FINDIT_ENCODER")
 def test_missing_captions_are_wrong_and_unknown_uids_are_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -259,6 +259,7 @@ def test_a_long_list_of_bad_boxes_is_cut_and_counted(tmp_path, capsys) -> None:
     assert "… and 20 more" in error
 
 
+@pytest.mark.sees("data import --skip-unreadable-images")
 def test_images_that_cannot_be_read_are_left_out_when_told(tmp_path, capsys) -> None:
     make_images(tmp_path / "images")
     (tmp_path / "images" / "one.jpg").write_bytes(b"no image")

@@ -78,6 +78,7 @@ def imported() -> list[tuple[object, ...]]:
 # --- EXIF -----------------------------------------------------------------------------------------
 
 
+@pytest.mark.sees("data import --exif")
 @pytest.mark.parametrize(
     ("orientation", "size"), [*((each, WIDE) for each in range(2, 9)), (6, SQUARE)]
 )

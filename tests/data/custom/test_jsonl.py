@@ -102,6 +102,7 @@ def test_the_family_of_expressions_is_that_of_all_lines(tmp_path) -> None:
         assert DATASETS["Mine"].family is Family.REFEXP_ALL
 
 
+@pytest.mark.sees("data import --frames")
 def test_videos_are_thinned_only_when_told(tmp_path, capsys) -> None:
     short = {"images": frames("a")[:3], "label": "cat", "boxes": [[CAT], [], [DOG]]}
     lines = [LINES["objdet_video"][0], short]

@@ -350,6 +350,7 @@ def test_a_box_of_another_shape_is_listed_as_bad(tmp_path) -> None:
 # --- COCO, and what is not clear ------------------------------------------------------------------
 
 
+@pytest.mark.sees("data import --split")
 def test_a_file_for_each_split_of_coco(tmp_path) -> None:
     folder = tmp_path / "set"
     for split in ("train", "valid"):

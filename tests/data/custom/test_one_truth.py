@@ -313,6 +313,7 @@ def test_units_are_asked_for_and_taken(tmp_path, writer: Writer, units: str, cap
     assert boxes()["a.png", "thing 9"][0] == pytest.approx(expected)
 
 
+@pytest.mark.sees("data import --clip-boxes")
 @formats(*one_truth.OBJECTS, *one_truth.BARE)
 def test_a_box_past_the_border_is_cut_off_or_ignored(tmp_path, writer: Writer, capsys) -> None:
     things = [Thing("cat", CAT), Thing("cat", (-30.0, 20.0, 80.0, 220.0))]

@@ -253,6 +253,7 @@ def test_relations_and_parts_of_a_region_are_not_needed(tmp_path, capsys) -> Non
 # --- numbers that say what others are -------------------------------------------------------------
 
 
+@pytest.mark.sees("data import --box")
 @pytest.mark.parametrize("count", [2, 5, 40])
 def test_areas_say_that_boxes_are_corners(tmp_path, count: int, capsys) -> None:
     corners = [(10.0 + at, 20.0 + at, 60.0 + 2 * at, 90.0 + at) for at in range(count)]

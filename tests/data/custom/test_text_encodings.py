@@ -84,6 +84,7 @@ def test_marks_and_zeros_say_what_a_text_is_in(
     assert labels() == {"Käfer"}
 
 
+@pytest.mark.sees("data import --encoding")
 @every_pair("writer, label, encoding", TEXTS, LABELS, fast=7)
 def test_other_encodings_are_asked_for_and_taken(
     tmp_path: Path, writer: Writer, label: str, encoding: str, capsys: pytest.CaptureFixture[str]

@@ -85,6 +85,7 @@ def test_coco_val2017(tmp_path, monkeypatch, capsys) -> None:
 HERE = ("Aquarium", "EgoHands", "PascalVOC", "pistols", "pothole")
 
 
+@pytest.mark.sees("data import --set", "data import --only", "data import --partial")
 @pytest.mark.parametrize(("row", "split"), [("ODinW13", "test"), ("ODinW13_valid", "valid")])
 def test_odinw_13(tmp_path, monkeypatch, row: str, split: str, capsys) -> None:
     folder = published.write_odinw(tmp_path / "odinw", split)
@@ -146,6 +147,7 @@ def test_rf100_vl(tmp_path, capsys) -> None:
     assert boxes == [("swarm", 1), ("bees", 1)]
 
 
+@pytest.mark.sees("data get --units", "data get --box")
 @pytest.mark.parametrize("command", ["import", "get"])
 @pytest.mark.parametrize(
     ("numbers", "flag", "corners"),

@@ -69,6 +69,7 @@ def test_a_credential_in_an_address_is_used_but_never_shown(
     assert "par4m-secret" not in text
 
 
+@pytest.mark.sees("FINDIT_SERVER_HEADERS", "FINDIT_SERVER_KEY")
 def test_headers_come_from_the_environment_and_from_flags(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FINDIT_SERVER_HEADERS", '{"api-key": "of-the-environment", "x-a": "1"}')
     monkeypatch.setenv("FINDIT_SERVER_KEY", "bearer-of-mine")

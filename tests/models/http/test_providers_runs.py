@@ -77,6 +77,7 @@ work_dir: {folder}
 """
 
 
+@pytest.mark.sees("key provider")
 def test_a_sweep_may_ask_several_providers(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
