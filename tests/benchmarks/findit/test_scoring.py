@@ -11,7 +11,12 @@ from typing import Any
 
 import pytest
 
-from vlmeval_findit.benchmarks.findit import F1_FAILED_MISSED, METRICS, FindItQuery, write_table
+from vlmeval_findit.benchmarks.findit import (
+    F1_FAILED_MISSED,
+    METRICS,
+    FindItQuery,
+    write_table,
+)
 from vlmeval_findit.boxes import SpaceError, Truth
 from vlmeval_findit.data import load_dataset
 from vlmeval_findit.protocol import (
@@ -248,9 +253,19 @@ def test_the_files_of_a_score(predicted: Predict) -> None:
     with files.score.open(newline="") as f:
         (row,) = csv.DictReader(f)
     assert (row["model"], row["dataset"], row["space"]) == ("Qwen3-VL", PASCAL, "grid1000")
-    values = ["80.0000", "66.6667", "50.0000", "100.0000", "66.6667", "80.0000"]
-    assert [row[metric.name] for metric in METRICS] == [*values, "", ""]
-    assert row["F1@0.5 (failed calls as misses)"] == "66.6667"
+    values = {
+        "F1@0.5": "80.0000",
+        "mIoU": "66.6667",
+        "Adherence": "50.0000",
+        "Precision": "100.0000",
+        "Recall": "66.6667",
+        "F1@0.5 (lenient)": "80.0000",
+        "F1@0.5 (failed calls as misses)": "66.6667",
+        "Rejection accuracy": "",
+        "False-alarm rate": "",
+    }
+    assert {name: row[name] for name in values} == values
+    assert {metric.name for metric in METRICS} <= row.keys()
     counts = {"rows": 4, "scored": 3, "answered": 2, "failed calls": 1, "left out": 1, "boxes": 3,
               "predicted": 2, "found": 2}  # fmt: skip
     assert {name: int(row[name]) for name in counts} == counts

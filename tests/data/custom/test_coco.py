@@ -273,6 +273,9 @@ def test_areas_show_that_boxes_are_corners(
 def test_a_mask_must_roughly_fill_its_box(tmp_path) -> None:
     fits = annotation(3, segmentation=rectangle(5, 9, 44, 86))
     assert entries(read(tmp_path, fits), Fate.NOTED) == {}
+    bbox, mask = MASKED["nearly sides"]
+    barely = annotation(3, bbox=bbox, segmentation=rectangle(*mask), area=None)
+    assert entries(read(tmp_path, barely), Fate.NOTED) == {}
     smaller = annotation(3, segmentation=rectangle(4, 8, 30, 88))
     noted = {"boxes that are not the boxes around their masks": 1}
     assert entries(read(tmp_path, smaller), Fate.NOTED) == noted
