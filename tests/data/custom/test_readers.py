@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from collections.abc import Callable
 from itertools import chain
 from pathlib import Path
+from textwrap import dedent
 from typing import Any
 
 import custom_data
@@ -14,7 +16,7 @@ import pytest
 from custom_data import coco_values
 
 from vlmeval_findit.cli import main
-from vlmeval_findit.core import unsafe_name
+from vlmeval_findit.core import Text, unsafe_name
 from vlmeval_findit.data import (
     AnnotatedBox,
     AnnotationError,
@@ -27,6 +29,7 @@ from vlmeval_findit.data import (
     read_voc,
     read_yolo,
 )
+from vlmeval_findit.data.custom import annotation_values, collector
 
 pytestmark = pytest.mark.usefixtures("data_root")
 
@@ -45,6 +48,24 @@ def refusal(read: Callable[..., Samples], path: Path, *more: Any) -> str:
     assert message.startswith(str(path))
     assert "\n" not in message
     return message
+
+
+@pytest.mark.parametrize("stated", [{}, {"size": None}, {"size": {"width": 640, "height": 480}}])
+def test_the_reader_that_is_shown_reads_boards(tmp_path: Path, stated: dict[str, Any]) -> None:
+    """It is what who adds a format begins with."""
+    text = dedent(re.findall(r"::\n\n((?:    .*\n)+)", collector.__doc__ or "")[0])
+    names = {**vars(annotation_values), **vars(collector), "Text": Text}
+    exec(text, names)
+    things = [
+        {"name": "cat", "bbox": [10, 20, 100, 200]},
+        {"name": "cat", "bbox": [300, 20, 50, 60], "iscrowd": 1},
+    ]
+    path = tmp_path / "boards.json"
+    path.write_text(json.dumps([{"file": "a.png", "things": things, **stated}]))
+    samples = names["read_boards"](path, custom_data.make_images(tmp_path / "images"))
+    counted, ignored = boxes_of(samples)
+    assert (counted.corners, counted.ignored) == ((10, 20, 110, 220), "")
+    assert (ignored.corners, ignored.ignored) == ((300, 20, 350, 80), "crowd regions")
 
 
 # --- CSV ------------------------------------------------------------------------------------------

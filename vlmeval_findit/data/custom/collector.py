@@ -12,8 +12,9 @@ can be used, :meth:`Collector.add_boxless` with the reason; of a region where no
             image = collector.image(board.get("file", Text), board, board.at("size").size, splits)
             for thing in board.each("things"):
                 x, y, w, h = thing.get("bbox", SidesOfJson)
-                thing.rest("things", {"bbox", "name"})
-                collector.add(image, thing.get("name", Text), (x, y, x + w, y + h), thing)
+                flags = thing.flags("things", {"bbox", "name"})
+                box = (x, y, x + w, y + h)
+                collector.add(image, thing.get("name", Text), box, thing, flags)
         return collector.samples()
 
 A row in ``annotation_formats.py`` makes it a format.  What is alike in all formats has one home,

@@ -90,7 +90,12 @@ class Node:
 
     @property
     def size(self) -> Size | None:
-        """The (width, height) that an object states of its image, whatever it calls them."""
+        """The (width, height) that an object states of its image, whatever it calls them.
+
+        An object that is not there states none.
+        """
+        if self.value is None:
+            return None
         sides = []
         for names in SIDES_OF_IMAGES.values():
             there = [key for key in self.keys if plain_name(key) in names]
