@@ -134,3 +134,24 @@ def test_equal_files_of_another_command_are_no_reason(
     with monkeypatch.context() as patch:
         _as_another_writes(patch, lambda: shutil.copytree("saved", "written", dirs_exist_ok=True))
         assert main(ours) == 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("is_first", [True, False], ids=["first", "again"])
+def test_equal_results_of_other_settings_are_not_replaced(
+    is_first: bool, world: World, monkeypatch: pytest.MonkeyPatch, capsys: Capsys
+) -> None:
+    _start("score")
+    ours = _words("score", "outputs")
+    theirs = [*ours, "--thought-marks", "<hm> </hm>"]
+    assert main(theirs) == 0
+    shutil.copytree("written", "saved")
+    _start("score")
+    if not is_first:
+        assert main(ours) == 0
+    capsys.readouterr()
+    with monkeypatch.context() as patch:
+        _as_another_writes(patch, lambda: shutil.copytree("saved", "written", dirs_exist_ok=True))
+        assert main(ours) in (1, 2)
+    assert "another command wrote " in capsys.readouterr().err
+    assert files_of(Path("written")) == files_of(Path("saved"))

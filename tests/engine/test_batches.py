@@ -175,6 +175,10 @@ def in_line(number: int, change: Callable[[bytes], bytes]) -> Callable[[str, byt
     return spoils
 
 
+def cut(line: bytes) -> bytes:
+    return line[:-20]
+
+
 def without_choices(line: bytes) -> bytes:
     """Return a line of either service whose answer has an unknown shape."""
     values = json.loads(line)
@@ -189,11 +193,16 @@ SPOILT: dict[str, tuple[Callable[[str, bytes], bytes], int, str]] = {  # with fa
     "blank lines": (in_line(3, lambda line: b"\n \n" + line + b"\r\n"), 0, ""),
     "a mark at the start": (in_line(0, lambda line: b"\xef\xbb\xbf" + line), 0, ""),
     "a number": (in_line(3, lambda line: b"7\n" + line), 0, ""),
-    "not JSON": (in_line(3, lambda line: b"<html>"), 1, "line 4 of "),
     "no text": (in_line(3, lambda line: b"\xff\xfe\x00" + line), 1, "line 4 of "),
-    "cut off": (in_line(CALLS - 1, lambda line: line[:-60]), 1, f"line {CALLS} of "),
+    "cut off": (in_line(CALLS - 2, lambda line: line[:-60]), 1, f"line {CALLS - 1} of "),
     "a list": (in_line(2, lambda line: b"[" + line + b"]"), 1, "line 3 of "),
     "another shape": (in_line(2, without_choices), 1, "line 3 of "),
+    "a note behind it": (in_line(7, lambda line: line + b" # done"), 1, "line 8 of "),
+    "two that are cut off": (
+        lambda kind, it: in_line(2, cut)(kind, in_line(4, cut)(kind, it)),
+        2,
+        " of ",
+    ),
     "twice": (in_line(5, lambda line: line + b"\n" + line), 0, ""),
 }
 
@@ -204,12 +213,14 @@ def test_readable_lines_of_results_are_stored_whatever_stands_beside_them(
 ) -> None:
     spoils, count, words = SPOILT[name]
     with BatchServer(spoils=spoils) as server:
-        assert main(batched(tmp_path, server, kind)) == (1 if count else 0)
+        given = batched(tmp_path, server, kind, "--prices", "100,500")
+        assert main(given) == (1 if count else 0)
         failed = [item for item in records(tmp_path / "calls.jsonl") if item["error"]]
         assert len(failed) == count
         for item in failed:
             assert words in item["error"]
             assert "batch_0" in item["error"]
+            assert record_of(item)["call"]["cost"] > 0, "its service was paid"
         assert len(answered_keys(tmp_path / "calls.jsonl")) == CALLS - count
         server.settings = BatchSettings()
         assert main(command(tmp_path, "--base-url", server.url)) == 0
@@ -227,6 +238,19 @@ def with_id(id: object) -> Callable[[bytes], bytes]:
     return change
 
 
+def without_its_end(kind: str, content: bytes) -> bytes:
+    """Return results whose last line is cut off, and has no line end."""
+    return content.rstrip()[:-20] if kind == "out" else content
+
+
+def of_two(kind: str, content: bytes) -> bytes:
+    """Return results of which one line is damaged and names two requests."""
+    lines = content.split(b"\n")
+    other = json.loads(lines[1])["custom_id"].encode()
+    lines[0] = lines[0][:-9] + b'"custom_id": "' + other + b'"'
+    return b"\n".join(lines) if kind == "out" else content
+
+
 def first_twice(kind: str, content: bytes) -> bytes:
     """Return the first result in the place of the second, too."""
     lines = content.split(b"\n")
@@ -242,6 +266,11 @@ NOT_MATCHED: dict[str, tuple[Callable[[str, bytes], bytes], str]] = {  # and whe
     "empty": (in_line(3, with_id("")), "line 4 of "),
     "of no request": (in_line(4, with_id("f" * 64)), "line 5 of "),
     "the first one's": (first_twice, ""),
+    "not JSON": (in_line(3, lambda line: b"<html>"), "line 4 of "),
+    "zeros": (in_line(3, lambda line: bytes(len(line))), "line 4 of "),
+    "cut off before its id": (in_line(3, lambda line: line[:12]), "line 4 of "),
+    "cut off at the end": (without_its_end, f"line {CALLS} of "),
+    "damaged, of two": (of_two, "line 1 of "),
 }
 
 
@@ -259,11 +288,43 @@ def test_calls_of_unmatched_results_stay_on_their_way(
         if where:
             assert f"a result names no request of it ({where}" in words
             assert f"a result names no request of it ({where}" in caplog.text
+        else:
+            assert "a second result of the same request (line 2 of " in caplog.text
         assert len(answered_keys(tmp_path / "calls.jsonl")) == CALLS - 1
         assert sum(server.asked.values()) == CALLS
         server.settings.spoils_once = 0
         assert main(given) == 0
         assert_paid_once(server)
+    assert_answered_once(tmp_path / "calls.jsonl", CALLS)
+
+
+def test_lines_of_a_page_stand_for_no_results(tmp_path: Path, caplog: Caplog) -> None:
+    """A proxy ends a download in the midst with a page of its own."""
+
+    def spoils(kind: str, content: bytes) -> bytes:
+        return half(kind, content) + b"\n<html>" * CALLS if kind == "out" else content
+
+    with BatchServer(spoils=spoils) as server:
+        given = batched(tmp_path, server, "openai")
+        assert main(given) == 1
+        assert len(answered_keys(tmp_path / "calls.jsonl")) == CALLS // 2
+        assert f"line {CALLS // 2 + 1} of files/out-batch_0/content: " in caplog.text
+        assert f"{CALLS - 3} more of its lines are not read" in caplog.text
+        server.settings.spoils_once = 0
+        assert main(given) == 0
+        assert_paid_once(server)
+
+
+def test_of_two_results_the_first_answer_is_kept(tmp_path: Path, caplog: Caplog) -> None:
+    def spoils(kind: str, content: bytes) -> bytes:
+        lines = content.splitlines()
+        others = [line.replace(b"900]", b"901]") for line in lines]
+        return b"\n".join([*lines, *others]) if kind == "out" else content
+
+    with BatchServer(spoils=spoils) as server:
+        assert main(batched(tmp_path, server, "openai")) == 0
+    assert "901]" not in (tmp_path / "calls.jsonl").read_text()
+    assert f"{CALLS} second results of the same request (line {CALLS + 1} of " in caplog.text
     assert_answered_once(tmp_path / "calls.jsonl", CALLS)
 
 

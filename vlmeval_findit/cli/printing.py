@@ -192,10 +192,16 @@ def _guessed(budget: Budget) -> str:
     if not budget.guesses:
         return ""
     calls = "a call" if budget.guesses == 1 else f"{budget.guesses} calls"
-    return (
+    words = (
         f", ${budget.guessed:.4f} of it counted at the most that {calls} can cost, whose replies "
         "were lost or do not tell their price"
     )
+    if budget.is_estimated:
+        words += (
+            ". No reply told a price yet, so the tokens sent are our estimate: the service may "
+            "bill more"
+        )
+    return words
 
 
 def report_spending(budget: Budget) -> int:

@@ -23,6 +23,7 @@ from ..scoring import (
     ConversionChoices,
     RunFacts,
     RunScore,
+    alike_but_for_time,
     convert_file,
     errata_lines,
     facts_of_score,
@@ -185,13 +186,11 @@ def command(
 
 
 def _remember(predictions: Path) -> None:
-    """Remember the files of a score, so that another command's are not replaced.
-
-    Its provenance has the time of the score, which differs where nothing else does.
-    """
+    """Remember the files of a score, so that another command's are not replaced."""
     files = RunFiles(predictions)
     remember_file(files.score)
     remember_file(files.details)
+    remember_file(files.provenance, alike_but_for_time)
 
 
 def _refuse_unused_encoder(paths: Iterable[Path], settings: Settings, dataset: str | None) -> None:

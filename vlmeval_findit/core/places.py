@@ -8,15 +8,20 @@ from __future__ import annotations
 
 import filecmp
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
+_Alike = Callable[[Path, Path], bool]
 _State = tuple[int, ...] | None  # None: there is no such file
+
+_same_bytes: _Alike = partial(filecmp.cmp, shallow=False)
 
 # Of the command that runs
 _states: dict[Path, _State] = {}
 _folders: set[Path] = set()
+_alike: dict[Path, _Alike] = {}
 
 
 class WrittenMeanwhileError(ValueError):
@@ -26,7 +31,7 @@ class WrittenMeanwhileError(ValueError):
 @contextmanager
 def remembering_places() -> Iterator[None]:
     """Let the block, a command, remember places of its own."""
-    outer = dict(_states), set(_folders)
+    outer = dict(_states), set(_folders), dict(_alike)
     _forget()
     try:
         yield
@@ -34,17 +39,20 @@ def remembering_places() -> Iterator[None]:
         _forget()
         _states.update(outer[0])
         _folders.update(outer[1])
+        _alike.update(outer[2])
 
 
 def _forget() -> None:
     _states.clear()
     _folders.clear()
+    _alike.clear()
 
 
-def remember_file(path: Path) -> None:
-    """Remember a file, which may not be there yet."""
+def remember_file(path: Path, alike: _Alike = _same_bytes) -> None:
+    """Remember a file, which may not be there yet; ``alike`` files may replace each other."""
     place = _absolute(path)
     _states[place] = _state(place)
+    _alike[place] = alike
 
 
 def remember_folder(path: Path) -> None:
@@ -57,7 +65,7 @@ def remember_folder(path: Path) -> None:
 
 
 def check_as_before(path: Path, new: Path | None) -> None:
-    """Refuse to replace a remembered file that changed, unless it is as the new one.
+    """Refuse to replace a remembered file that changed, unless it is like the new one.
 
     Args:
         path: where the new file goes.
@@ -69,7 +77,8 @@ def check_as_before(path: Path, new: Path | None) -> None:
     now = _state(place)
     if now is None or now == _states.get(place):
         return
-    if new is not None and filecmp.cmp(place, new, shallow=False):
+    is_alike = _alike.get(place, _same_bytes)
+    if new is not None and is_alike(place, new):
         return
     raise WrittenMeanwhileError(
         f"another command wrote {path} while this one worked, and that stays: type this one again"

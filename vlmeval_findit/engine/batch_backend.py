@@ -44,6 +44,7 @@ _OPTIONS = ("kind", "server", "model", "logprobs")
 
 _DOWNLOADS = 7  # of results that do not all come, over a minute
 _TRIES = 5  # of an upload that broke
+_SHOWN = 3  # lines of results that are named, of many alike
 
 
 class BatchLedger:
@@ -414,22 +415,26 @@ class _BatchRun:
             asked = (places, longest, len(batch.keys))
             results = await self._ask_again(problem, self.service.results, *asked)
             missing = self._missing(batch, results, status)
-            if not missing or not left:
+            if not (missing or results.damaged) or not left:
                 break
-            self.tell(f"{batch}: {missing:,} of its results have not come; asking again")
+            lacking = f"{missing:,} of its results have not come"
+            if results.damaged:
+                lacking += f", {len(results.damaged):,} cannot be read"
+            self.tell(f"{batch}: {lacking}; asking again")
             await self._unless_cancelled(asyncio.sleep(next(seconds)))
             status = await self._status(batch)
         return results, status
 
     def _missing(self, batch: BatchRequest, results: BatchResults, status: BatchStatus) -> int:
-        """Return how many results that were paid for cannot be read or matched, or did not come."""
-        if not status.paid_path:
+        """Return how many results that were paid for did not come, or name no request."""
+        path = status.paid_path
+        if not path:
             return status.paid
-        without = batch.keys - results.keys
-        unnamed = results.unnamed_of(status.paid_path)
+        without = batch.keys - results.keys - results.damaged.keys()
+        unnamed = results.unnamed_of(path)
         # A service may count nothing: what it sent without a name is of some request all the same.
         at_least = min(len(unnamed), len(without))
-        came = results.keys_of(status.paid_path) & batch.keys
+        came = (results.keys_of(path) | results.damaged_of(path)) & batch.keys
         return max(status.paid - len(came), at_least)
 
     def _most_tokens(self, batch: BatchRequest) -> int:
@@ -446,23 +451,25 @@ class _BatchRun:
         if status.refused:
             return
         results, status = await self._downloaded(batch, status)
-        for each in results.unread:
+        for each in results.unread[:_SHOWN]:
             self.tell(f"{batch}: {each}")
+        if len(results.unread) > _SHOWN:
+            self.tell(f"{batch}: {len(results.unread) - _SHOWN:,} more of its lines are not read")
         others = results.places_of_others(batch.keys)
         if others:
             self.tell(f"{batch}: {_not_matched(others)}")
-        # A line that cannot be read will never be; one without a name may come with it later.
-        came = self._missing(batch, results, status) <= results.unread_of[status.paid_path]
+        if results.repeated:
+            self.tell(f"{batch}: {_repeated(results.repeated)}")
+        left = self._missing(batch, results, status)
+        ended = results.keys | results.damaged.keys()
         done = []
         for item in self.pending():
             key = item.calls[0].key
-            if key not in batch.open or (key not in results.keys and not came):
+            if key not in batch.open or (left and key not in ended):
                 continue
-            why = f"the batch {batch.id} has no result of it ({status.word})"
-            if results.unread:
-                why = f"{batch} has no readable result of it: {'; '.join(results.unread[:3])}"
+            missing = self._without_result(batch, results, status, key)
             call = self._call(item)
-            answer = await self.service.answer(call, batch.id, results.line(key), why)
+            answer = await self.service.answer(call, batch.id, results.line(key), missing)
             for warning in call.warnings if answer.error is None else ():
                 self.tell(warning)
             yield WorkResult(item.calls, (answer,))
@@ -472,8 +479,7 @@ class _BatchRun:
             self.answered.add(key)
             done.append(key)
         self.ledger.note(batch.name, collected=done)
-        if not came:
-            left = self._missing(batch, results, status)
+        if left:
             lost = results.lost.get(status.paid_path) or (_not_matched(others) if others else "")
             raise CallError(
                 f"{batch}: {left:,} of its results, which were paid for, do not come"
@@ -481,6 +487,19 @@ class _BatchRun:
                 "if they are gone, name another --journal to ask, and pay, its calls once more",
                 hopeless=True,
             )
+
+    def _without_result(
+        self, batch: BatchRequest, results: BatchResults, status: BatchStatus, key: str
+    ) -> CallError:
+        """Return why a request has no result: its line is damaged, or there is none."""
+        damaged = results.damaged.get(key)
+        if damaged is not None:
+            why = f"{batch} has no readable result of it: {damaged}"
+            return CallError(why, worked_on=damaged.path == status.paid_path)
+        why = f"the batch {batch.id} has no result of it ({status.word})"
+        if results.unread:
+            why = f"{batch} has no readable result of it: {'; '.join(results.unread[:_SHOWN])}"
+        return CallError(why)
 
     async def _ask_again(self, problem: str, ask: Callable[..., Awaitable[T]], *about: Any) -> T:
         """Ask a service about a batch, again and again while it is down."""
@@ -510,9 +529,17 @@ class _BatchRun:
 def _not_matched(places: Sequence[str]) -> str:
     """Say which results cannot be matched with a request."""
     results = "a result names" if len(places) == 1 else f"{len(places):,} results name"
-    shown = ", ".join(places[:3])
-    more = ", …" if len(places) > 3 else ""
-    return f"{results} no request of it ({shown}{more}), so nothing is taken from there"
+    return f"{results} no request of it ({_first(places)}), so nothing is taken from there"
+
+
+def _repeated(places: Sequence[str]) -> str:
+    """Say which results are of requests that have one before."""
+    results = "a second result" if len(places) == 1 else f"{len(places):,} second results"
+    return f"{results} of the same request ({_first(places)}): the first that is an answer is kept"
+
+
+def _first(places: Sequence[str]) -> str:
+    return ", ".join([*places[:_SHOWN], *(["…"] if len(places) > _SHOWN else [])])
 
 
 def _if_gone(error: CallError) -> str:

@@ -55,6 +55,7 @@ from .score_reading import (
 
 from .score_seal import (
     ScoreBasis as ScoreBasis,
+    alike_but_for_time as alike_but_for_time,
     read_sealed as read_sealed,
 )
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from ..core import file_sha256, read_json, sha256_of
@@ -87,6 +88,24 @@ def read_sealed(files: RunFiles) -> SealedScore | None:
     except (KeyError, OSError, RecursionError, TypeError, ValueError):
         return None
     return SealedScore(files, provenance, seal) if actual == sealed_as else None
+
+
+def alike_but_for_time(one: Path, other: Path) -> bool:
+    """Return whether two provenances say the same, whenever their scores were made."""
+    return _without_time(one) == _without_time(other)
+
+
+def _without_time(path: Path) -> object:
+    """Return the values of a provenance without its time, and without the hash over that."""
+    try:
+        values = dict(read_json(path))
+    except (OSError, RecursionError, TypeError, ValueError):
+        return path  # Damaged: it is like no other
+    values.pop("scored_at", None)
+    seal = values.get(SEAL)
+    if isinstance(seal, dict):
+        values[SEAL] = {name: value for name, value in seal.items() if name != "sha256"}
+    return values
 
 
 def _hashes(files: RunFiles) -> list[str]:

@@ -64,6 +64,7 @@ def read_predictions(path: Path, indices: Container[int] | None = None) -> list[
     """
     form = prediction_format(path)
     replies: dict[int, Reply] = {}
+    rows: dict[int, int] = {}
     for number, row in enumerate(form.read_rows(path), 1):
         if indices is not None and not _is_among(indices, row):
             continue
@@ -73,8 +74,12 @@ def read_predictions(path: Path, indices: Container[int] | None = None) -> list[
         except RecursionError:
             raise PredictionError(f"{where}: it is nested too deeply") from None
         if reply.index in replies:
-            raise PredictionError(f"{where}: duplicate index {reply.index}")
+            first = rows[reply.index]
+            raise PredictionError(
+                f"{where}: duplicate index {reply.index}, as in row {first}: leave one of them out"
+            )
         replies[reply.index] = reply
+        rows[reply.index] = number
     in_order = list(replies.values())
     return form.restore(path, in_order) if form.restore is not None else in_order
 

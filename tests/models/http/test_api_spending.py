@@ -16,6 +16,7 @@ from vlmeval_findit.cli import main, report_spending
 from vlmeval_findit.engine import HttpService
 from vlmeval_findit.models import (
     Budget,
+    Charge,
     ChatRequest,
     Endpoint,
     Load,
@@ -284,6 +285,21 @@ def test_a_guess_is_said_beside_the_sum(
     said = capsys.readouterr().err
     assert f"spent: ${sum(end[0] for end in ends):.4f}{words}" in said
     assert ("whose replies were lost" in said) is bool(words)
+
+
+@pytest.mark.parametrize("costs", [[], [0.5]])
+def test_an_estimate_is_called_one_until_a_price_is_told(
+    costs: list[float], capsys: pytest.CaptureFixture[str]
+) -> None:
+    budget = Budget()
+    lost = budget.at_least_seen("M", Charge(0.25, is_guess=True, is_unseen=True))
+    assert lost.cost is not None
+    budget.count(lost.cost, lost.cost, 1)
+    for cost in costs:
+        budget.at_least_seen("M", Charge(cost))
+        budget.count(cost)
+    report_spending(budget)
+    assert ("the service may bill more" in capsys.readouterr().err) is not bool(costs)
 
 
 def test_a_limit_ends_at_a_server_that_states_nothing(

@@ -430,10 +430,12 @@ def test_each_model_has_its_dearest_answer() -> None:
     guess = Charge(0.1, is_guess=True, is_unseen=True)
     assert budget.at_least_seen("A", guess) == guess
     assert budget.at_least_seen("B", Charge(0.5)) == Charge(0.5)
+    assert budget.is_estimated, "what answers of B cost says nothing of A"
     assert (budget.spent, budget.at_least_seen("A", guess).cost) == (0.0, 0.1)
     budget.at_least_seen("A", Charge(0.25))
     assert (budget.spent, budget.guessed) == (pytest.approx(0.3), pytest.approx(0.3))
     assert budget.at_least_seen("A", guess).cost == 0.25
+    assert not budget.is_estimated
     budget.at_least_seen("A", Charge(0.35))
     assert budget.spent == pytest.approx(0.3 + 3 * 0.1), "all three are raised"
 

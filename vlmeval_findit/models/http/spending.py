@@ -310,6 +310,12 @@ class Budget:
     def exhausted(self) -> bool:
         return self.refused > 0
 
+    @property
+    def is_estimated(self) -> bool:
+        """Whether guesses rest on our estimate alone, as no answer of their model told its cost."""
+        with self._lock:
+            return any(seen.guesses and not seen.dearest for seen in self._seen.values())
+
     def begin(self) -> bool:
         """Count an attempt; False: wait for others' costs; SpendingError: it could exceed the
         limit.

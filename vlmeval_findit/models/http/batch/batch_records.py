@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+import re
 from collections.abc import Callable, Mapping, Set
 from dataclasses import dataclass
 from enum import Enum
@@ -12,6 +12,8 @@ from ..call_errors import CallError
 from ..response_verdict import object_in
 
 BATCH_PRICE = 0.5  # of the price of single calls, at OpenAI and Anthropic
+
+_ID = re.compile(rb'"custom_id"\s*:\s*"([^"\\]+)"')
 
 
 class BatchKind(Enum):
@@ -64,6 +66,17 @@ class BatchLine(NamedTuple):
     place: str  # as "line 7 of files/abc/content"
 
 
+class OddLine(NamedTuple):
+    """A line that cannot be read, or names no request."""
+
+    path: str
+    place: str  # as "line 7 of files/abc/content"
+    why: str = ""  # it cannot be read
+
+    def __str__(self) -> str:
+        return f"{self.place}: {self.why}"
+
+
 class _Place(NamedTuple):
     file: IO[bytes]
     start: int  # bytes
@@ -77,8 +90,9 @@ class BatchResults:
     def __init__(self) -> None:
         self._places: dict[str, _Place] = {}
         self.unread: list[str] = []  # lines and files that cannot be read, and why
-        self.unread_of: Counter[str] = Counter()  # by path
-        self.unnamed: list[str] = []  # places of results that name no request
+        self.unnamed: list[OddLine] = []  # that name no request
+        self.damaged: dict[str, OddLine] = {}  # by the ids of their requests
+        self.repeated: list[str] = []  # places of results of requests that have one
         self.lost: dict[str, CallError] = {}  # by path
 
     @property
@@ -90,9 +104,13 @@ class BatchResults:
         """Return the ids of requests that have a result in a file."""
         return {key for key, place in self._places.items() if _is_of(place.name, path)}
 
-    def unnamed_of(self, path: str) -> list[str]:
-        """Return the places of a file whose results name no request."""
-        return [name for name in self.unnamed if _is_of(name, path)]
+    def damaged_of(self, path: str) -> set[str]:
+        """Return the ids of requests whose results in a file cannot be read."""
+        return {key for key, line in self.damaged.items() if line.path == path}
+
+    def unnamed_of(self, path: str) -> list[OddLine]:
+        """Return the lines of a file that name no request."""
+        return [line for line in self.unnamed if line.path == path]
 
     def places_of_others(self, keys: Set[str]) -> list[str]:
         """Return the places of results that are of none of these requests, or do not say of which.
@@ -100,7 +118,7 @@ class BatchResults:
         They answer nothing: which request they were for is never guessed.
         """
         others = [place.name for key, place in self._places.items() if key not in keys]
-        return self.unnamed + others
+        return [line.place for line in self.unnamed] + others
 
     def line(self, key: str) -> BatchLine | None:
         """Read the result of a request; None if there is none."""
@@ -128,9 +146,11 @@ class BatchResults:
             number += 1
             name = f"line {number} of {path}"
             if len(line) > longest:
-                self._skip(f"{name} is longer than {longest / (1 << 20):.3g} MiB", path)
-                while not line.endswith(b"\n") and (line := file.readline(longest)):
-                    pass
+                last = line
+                while not last.endswith(b"\n") and (more := file.readline(longest)):
+                    last = more
+                why = f"it is longer than {longest / (1 << 20):.3g} MiB"
+                self._skip(name, path, why, line, is_whole=last.endswith(b"\n"))
                 continue
             if line.strip():
                 self._take_line(_Place(file, start, len(line), name), line, path, is_answer)
@@ -145,20 +165,34 @@ class BatchResults:
         try:
             result = object_in(line)
         except CallError as error:
-            self._skip(f"{place.name}: {error}", path)
+            self._skip(place.name, path, str(error), line, is_whole=line.endswith(b"\n"))
             return
         key = result.get("custom_id")
         if not isinstance(key, str):
-            self.unnamed.append(place.name)
+            self.unnamed.append(OddLine(path, place.name))
             return
         known = self.line(key)
         place.file.seek(place.start + place.size)
-        if known is None or is_answer(result) > is_answer(known.result):
+        if known is None:
+            self._places[key] = place
+            return
+        self.repeated.append(f"{place.name} after {known.place}")
+        if is_answer(result) > is_answer(known.result):
             self._places[key] = place
 
-    def _skip(self, why: str, path: str) -> None:
-        self.unread.append(why)
-        self.unread_of[path] += 1
+    def _skip(self, name: str, path: str, why: str, line: bytes, *, is_whole: bool) -> None:
+        """Note a line that cannot be read.
+
+        It is the result of the request that it names. One that names none, or is cut off, may come
+        whole later: it stands for no result.
+        """
+        odd = OddLine(path, name, why if is_whole else "it is cut off")
+        self.unread.append(str(odd))
+        ids = {*_ID.findall(line)} if is_whole else set()
+        if len(ids) == 1:
+            self.damaged[ids.pop().decode("utf-8", "replace")] = odd
+        else:
+            self.unnamed.append(odd)
 
     def lose(self, path: str, error: CallError) -> None:
         """Note a file that cannot be had."""

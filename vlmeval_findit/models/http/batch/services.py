@@ -102,15 +102,15 @@ class BatchService:
         return line, None if at_most is None else at_most * BATCH_PRICE
 
     async def answer(
-        self, call: ChatCall, batch: str, line: BatchLine | None, why: str
+        self, call: ChatCall, batch: str, line: BatchLine | None, missing: CallError
     ) -> CallResult:
-        """Convert a result to the call's answer; ``why`` explains a missing one."""
+        """Convert a result to the call's answer; without one it is the error ``missing``."""
         with suppress(Exception):  # an answer stays valid if the image is gone
             await call.build_request(self._images)
         call.batch = batch
         try:
             if line is None:
-                raise CallError(why)
+                raise missing
             call.completion = self.completion(line.result, call.logprobs, self._model.thoughts)
             call.pay(call.completion.usage, BATCH_PRICE)
         except CallError as error:
