@@ -15,6 +15,7 @@ from vlmeval_findit.cli import main
 
 DATA = "FindIt_Scenes_mini_xyxy_json"
 KEY = "sk-" + "".join(random.Random(64).sample(SIGNS[: SIGNS.index("ä")], 30)) + "Uniq7"
+AT_ONCE = 11  # Spellings that a reply quotes: some runs end after twelve calls
 BOX = '[{"bbox": [0, 0, 1000, 1000]}]'
 
 Place = Callable[[str], Answer]
@@ -48,12 +49,13 @@ def test_no_file_or_line_has_a_quoted_key(
     spelt = [spell(KEY, random.Random(name)) for name, spell in SPELLINGS.items()]
 
     def said(asked: Asked, number: int) -> Answer:
-        return PLACES[place](spelt[number % len(spelt)])
+        begin = number * AT_ONCE % len(spelt)
+        return PLACES[place]("\n".join(spelt[begin : begin + AT_ONCE]))
 
     with ChatServer(said) as server:
         words = ["run", "--data", DATA, "--model", "M=stub", "--space", "grid1000"]
         main([*words, "--base-url", server.url, "--work-dir", "o", "--limit", "100"])
-        assert len(server.asked) >= 12
+        assert len(server.asked) * AT_ONCE >= len(spelt)
     main(["report", "o", "--out", "o/report.html"])
     main(["leaderboard", "o", "--out", "o/board"])
     main(["export", "o", "--to", "hub", "--out", "o/hub"])

@@ -117,6 +117,23 @@ def test_a_secret_is_hidden_in_every_spelling(spelling: str) -> None:
         redaction._remembered.clear()
 
 
+@pytest.mark.parametrize("length", [20, 51, 164])
+def test_a_part_of_a_key_is_hidden(length: int) -> None:
+    key = "sk-proj-" + "".join(random.Random(length).choices(string.ascii_letters, k=length - 8))
+    remember_secrets(key)
+    for masked in (f"{key[:8]}****{key[-4:]}", f"{key[:4]}…", f"…{key[-6:]}"):
+        assert scrub(f"Incorrect key: {masked}.") == f"Incorrect key: {masked}."
+    for shown in range((length + 1) // 2, length):
+        assert scrub(f"Incorrect key: {key[:shown]}…") == "Incorrect key: ***…"
+        assert scrub(f"Incorrect key: …{key[-shown:]}, sorry") == "Incorrect key: …***, sorry"
+    assert known_secrets().credential_in(key[:-5]) == "a key of this run"
+
+
+def test_a_part_of_a_path_is_no_secret(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TLS_KEY", "/home/somebody/certificates/key.pem")
+    assert scrub("/home/somebody/certificates/other") == "/home/somebody/certificates/other"
+
+
 def test_texts_without_a_secret_stay_as_they_are() -> None:
     remember_secrets(KEY, "another+secret/of=mine")
     for text in (
@@ -147,6 +164,10 @@ LARGE = {
     "one sign": "s" * 1_000_000,
     "backslashes": "\\" * 1_000_000,
     "numbers": "53 6b 2f " * 110_000,
+    "a dump": "".join(f"{at:08x}: {'536b 2f39 ' * 4} Sk/9Sk/9Sk/9Sk/9\n" for at in range(15_000)),
+    "dumps": "0000 53 6b 2f\n\n" * 60_000,
+    "lines of uuencode": ("M" + "A" * 60 + "\n") * 16_000,
+    "halves": f"{KEY[:14]} " * 60_000,
 }
 
 

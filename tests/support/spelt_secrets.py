@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import binascii
 import codecs
 import html
 import json
@@ -88,9 +89,150 @@ FORMS: dict[str, Spell] = {
         ("{:08b}", ""),
     )
 }  # fmt: skip
+
+
+# --- columns, as programs write them --------------------------------------------------------------
+
+
+def dump_of(line: Callable[[int, bytes], str], width: int = 16) -> Spell:
+    """Return a spelling in lines of so many bytes, behind words that move it."""
+
+    def spell(text: str, rng: random.Random) -> str:
+        data = f"{'Bearer: '[: rng.randrange(9)]}{text}\n".encode()
+        places = range(0, len(data), width)
+        return "\n".join(line(at, data[at : at + width]) for at in places)
+
+    return spell
+
+
+def shown(data: bytes) -> str:
+    return "".join(chr(byte) if 32 <= byte < 127 else "." for byte in data)
+
+
+def words_of(data: bytes, size: int, form: str, order: str = "little") -> str:
+    padded = data + bytes(-len(data) % size)
+    places = range(0, len(padded), size)
+    numbers = [int.from_bytes(padded[at : at + size], order) for at in places]  # type: ignore[arg-type]
+    return " ".join(map(form.format, numbers))
+
+
+def xxd(at: int, data: bytes) -> str:
+    return f"{at:08x}: {words_of(data, 1, '{:02x}'):<47}  {shown(data)}"
+
+
+def xxd_in_pairs(at: int, data: bytes) -> str:
+    return f"{at:08x}: {data.hex(' ', -2):<39}  {shown(data)}"
+
+
+def hexdump_c(at: int, data: bytes) -> str:
+    halves = f"{data[:8].hex(' ')}  {data[8:].hex(' ')}"
+    return f"{at:08x}  {halves:<49} |{shown(data)}|"
+
+
+def wireshark(at: int, data: bytes) -> str:
+    return f"{at:04x}   {data[:8].hex(' ')}  {data[8:].hex(' '):<25}  {shown(data)}"
+
+
+def cells(at: int, data: bytes) -> str:
+    """Return a line of ``od -c``."""
+    signs = [r"\n" if byte == 10 else f"{byte:03o}" if byte > 126 else chr(byte) for byte in data]
+    return f"{at:07o}" + "".join(f"{sign:>4}" for sign in signs)
+
+
+def in_two_forms(at: int, data: bytes) -> str:
+    """Return lines of ``od -t x1c``."""
+    numbers = data.hex(" ").replace(" ", "  ")
+    return f"{at:07o}  {numbers}\n{' ' * 7}{cells(at, data)[7:]}"
+
+
+DUMPS: dict[str, Spell] = {
+    "xxd": dump_of(xxd_in_pairs),
+    "xxd -g1": dump_of(xxd),
+    "xxd -c 10": dump_of(xxd_in_pairs, 10),
+    "xxd -e": dump_of(lambda at, data: f"{at:08x}: {words_of(data, 4, '{:08x}')}  {shown(data)}"),
+    "xxd -b": dump_of(
+        lambda at, data: f"{at:08x}: {words_of(data, 1, '{:08b}')}  {shown(data)}", 6
+    ),
+    "hexdump": dump_of(lambda at, data: f"{at:07x} {words_of(data, 2, '{:04x}')}"),
+    "hexdump -C": dump_of(hexdump_c),
+    "hexdump -d": dump_of(
+        lambda at, data: f"{at:07x}   {words_of(data, 2, '{:05d}').replace(' ', '   ')}"
+    ),
+    "od": dump_of(lambda at, data: f"{at:07o} {words_of(data, 2, '{:06o}')}"),
+    "od -c": dump_of(cells),
+    "od -tx1z": dump_of(lambda at, data: f"{at:07o} {data.hex(' '):<47}  >{shown(data)}<"),
+    "od -t x1c": dump_of(in_two_forms),
+    "od -b": dump_of(lambda at, data: f"{at:07o} {words_of(data, 1, '{:03o}')}"),
+    "od -tu1": dump_of(lambda at, data: f"{at:07o} {words_of(data, 1, '{:3d}')}"),
+    "od -tx8": dump_of(lambda at, data: f"{at:07o} {words_of(data, 8, '{:016x}')}"),
+    "od -Ad -tx1": dump_of(lambda at, data: f"{at:07d} {data.hex(' ')}"),
+    "Wireshark": dump_of(wireshark),
+    "gdb": dump_of(
+        lambda at, data: f"0x{at + 0x7FFE00:x}:\t0x{data.hex('-').replace('-', ' 0x')}", 8
+    ),
+    "Format-Hex": dump_of(
+        lambda at, data: f"{at:08X}   {data.hex(' ').upper():<47}  {shown(data)}"
+    ),
+    "xxd in JSON": lambda text, rng: json.dumps(dump_of(xxd)(text, rng))[1:-1],
+}
+
+
+# --- other digits ---------------------------------------------------------------------------------
+
+
+def digits_of(text: str, digits: str) -> str:
+    """Return all bytes of a text as one number, in these digits."""
+    number = int.from_bytes(text.encode(), "big")
+    signs = ""
+    while number:
+        number, place = divmod(number, len(digits))
+        signs = digits[place] + signs
+    return signs
+
+
+def uuencoded(text: str, rng: random.Random, *, backtick: bool = False) -> str:
+    data = f"{'Bearer: ' * 5}{text}".encode()[rng.randrange(40) :]
+    places = range(0, len(data), 45)
+    lines = [binascii.b2a_uu(data[at : at + 45], backtick=backtick).decode() for at in places]
+    return "begin 644 key\n" + "".join(lines) + "`\nend"
+
+
+B58 = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
+ALNUM = string.digits + string.ascii_uppercase + string.ascii_lowercase
+B85 = string.digits + string.ascii_uppercase + string.ascii_lowercase + "!#$%&()*+-;<=>?@^_`{|}~"
+Z85 = string.digits + string.ascii_lowercase + string.ascii_uppercase + ".-:+=^!/*?&<>()[]{}@%$#"
+B64 = string.ascii_uppercase + string.ascii_lowercase + string.digits + "+/"
+
+
+def base64_in(digits: str) -> Spell:
+    table = str.maketrans(B64, digits)
+    return lambda text, rng: base64_of(text, rng, base64.b64encode).rstrip("=").translate(table)
+
+
+DIGITS: dict[str, Spell] = {
+    "base58": lambda text, rng: digits_of(text, B58),
+    "base58 of Flickr": lambda text, rng: digits_of(text, B58[:9] + B58[33:] + B58[9:33]),
+    "base62": lambda text, rng: digits_of(text, ALNUM),
+    "base62, small first": lambda text, rng: digits_of(
+        text, ALNUM[:10] + ALNUM[36:] + ALNUM[10:36]
+    ),
+    "base36": lambda text, rng: digits_of(text, ALNUM[:36].lower()),
+    "a decimal number": lambda text, rng: digits_of(text, string.digits),
+    "Z85": lambda text, rng: base64_of(
+        text + "xxxx", rng, lambda data: base64.b85encode(data)
+    ).translate(str.maketrans(B85, Z85)),
+    "uuencode": uuencoded,
+    "uuencode with backticks": lambda text, rng: uuencoded(text, rng, backtick=True),
+    "uuencode, a line": lambda text, rng: base64_in("".join(map(chr, range(32, 96))))(text, rng),
+    "xxencode": base64_in("+-" + ALNUM),
+    "crypt": base64_in("./" + ALNUM),
+    "bcrypt": base64_in("./" + B64[:62]),
+}
 SPELLINGS: dict[str, Spell] = {
     **BROKEN,
     **FORMS,
+    **DUMPS,
+    **DIGITS,
     "base32": in_base32,
     "base32, small, in groups": lambda text, rng: lines_of(in_base32(text, rng).lower(), 4, "-"),
     "base32 of RFC 4648's other digits": lambda text, rng: base64_of(

@@ -15,7 +15,7 @@ from functools import lru_cache
 from typing import Any
 
 from .formatting import printable
-from .secret_spellings import has_secret, hide_escaped, plain_spellings
+from .secret_spellings import has_secret, hide_escaped, hide_parts, plain_spellings
 
 HIDDEN = "***"  # Stands in messages and records where a secret was
 
@@ -128,6 +128,8 @@ class Secrets:
             return text
         for spelling in _plain_of_all(self.known):
             text = text.replace(spelling, HIDDEN)
+        for secret in self.known:
+            text = hide_parts(text, secret, HIDDEN)
         return hide_escaped(text, self.known, HIDDEN)
 
     def credential_in(self, text: str) -> str:

@@ -1,5 +1,7 @@
 """Codes of a secret: base64, base32, base85, digits and numbers of its bytes, in lines or groups.
 
+Also base58 and other large numbers, Z85, uuencode and other digits of base64.
+
 Programs break codes with line ends, colons or commas, so texts are compared without what stands
 between letters and digits. Only if a code is there, it is searched for sign by sign.
 """
@@ -8,6 +10,7 @@ from __future__ import annotations
 
 import base64
 import re
+import string
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from typing import NamedTuple
@@ -121,6 +124,7 @@ def _codes_of(secret: str) -> set[_Code]:
     wide = [secret.encode(f"utf-16-{order}", "surrogatepass") for order in ("le", "be")]
     codes = {_Code(_squeezed(secret).packed, is_alnum=False)}
     codes |= {*_in_base64(data), *_in_base32(data), *_in_base85(data), *_in_numbers(data)}
+    codes |= {*_in_other_digits(data), *_as_large_numbers(data)}
     for each in [*wide, *_once_coded(data)]:
         codes |= {*_in_base64(each), _in_digits(each)}
     return {code for code in codes if len(code.signs) >= _SHORTEST}
@@ -148,6 +152,51 @@ def _in_base64(data: bytes) -> Iterator[_Code]:
         yield _Code(encoded.encode("ascii").translate(None, _NO_SIGNS))
 
 
+_LARGE = string.ascii_uppercase
+_SMALL = string.ascii_lowercase
+_BASE64 = _LARGE + _SMALL + string.digits + "+/"
+# Digits of base64 elsewhere: uuencode (two), xxencode, crypt, bcrypt
+_OTHER_DIGITS = (
+    "".join(map(chr, range(32, 96))),
+    "`" + "".join(map(chr, range(33, 96))),
+    "+-" + string.digits + _LARGE + _SMALL,
+    "./" + string.digits + _LARGE + _SMALL,
+    "./" + _LARGE + _SMALL + string.digits,
+)
+
+
+def _in_other_digits(data: bytes) -> Iterator[_Code]:
+    for encoded in base64_of(data):
+        for digits in _OTHER_DIGITS:
+            signs = encoded.translate(str.maketrans(_BASE64, digits)).encode("ascii")
+            yield _Code(signs.translate(None, _SPACES), is_alnum=False)
+
+
+# Digits of base58 (Bitcoin, Flickr, Ripple), of base62 and base36, and of decimal numbers
+_OF_NUMBERS = (
+    "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz",
+    "123456789abcdefghijkmnopqrstuvwxyzABCDEFGHJKLMNPQRSTUVWXYZ",
+    "rpshnaf39wBUDNEGHJKLM4PQRST7VWXYZ2bcdeCg65jkm8oFqi1tuvAxyz",
+    string.digits + _LARGE + _SMALL,
+    string.digits + _SMALL + _LARGE,
+    _LARGE + _SMALL + string.digits,
+    string.digits + _SMALL,
+    string.digits + _LARGE,
+    string.digits,
+)
+
+
+def _as_large_numbers(data: bytes) -> Iterator[_Code]:
+    """Yield all of it as one number, the highest byte first."""
+    for digits in _OF_NUMBERS:
+        number = int.from_bytes(data, "big")
+        signs = []
+        while number:
+            number, place = divmod(number, len(digits))
+            signs.append(digits[place])
+        yield _Code("".join(reversed(signs)).encode("ascii"))
+
+
 def _in_base32(data: bytes) -> Iterator[_Code]:
     for before in range(5):
         padded = bytes(before) + data
@@ -156,11 +205,17 @@ def _in_base32(data: bytes) -> Iterator[_Code]:
             yield _Code(whole.lower(), is_any_case=True)
 
 
+_BASE85 = string.digits + _LARGE + _SMALL + "!#$%&()*+-;<=>?@^_`{|}~"
+_Z85 = string.digits + _SMALL + _LARGE + ".-:+=^!/*?&<>()[]{}@%$#"
+_TO_Z85 = bytes.maketrans(_BASE85.encode("ascii"), _Z85.encode("ascii"))
+
+
 def _in_base85(data: bytes) -> Iterator[_Code]:
     """Yield its groups of four bytes that are whole, wherever it begins."""
     for skipped in range(4):
         whole = data[skipped : skipped + (len(data) - skipped) // 4 * 4]
-        for encoded in (base64.a85encode(whole), base64.b85encode(whole)):
+        mails = base64.b85encode(whole)
+        for encoded in (base64.a85encode(whole), mails, mails.translate(_TO_Z85)):
             if len(encoded) > _SHORTEST:
                 yield _Code(encoded, is_alnum=False)
 

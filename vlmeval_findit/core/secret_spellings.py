@@ -2,7 +2,8 @@ r"""Spellings of a secret: plain ones, codes, and as URLs, mails, HTML, JSON and
 
 Few texts have an escape, so plain spellings are looked for as they are. A text with an escape is
 unescaped first: only if a secret is there afterwards, its spelling is searched for, sign by sign.
-Codes (base64, digits) may be broken anywhere: :mod:`.secret_codes`.
+Codes (base64, digits) may be broken anywhere: :mod:`.secret_codes`. Dumps, whose lines have more
+than the code, are hidden whole: :mod:`.secret_dumps`.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from html.entities import html5
 from urllib.parse import quote_plus, unquote
 
 from .secret_codes import base64_of, codes_in, pattern_of
+from .secret_dumps import dumps_in
 
 _ESCAPE = re.compile(r"[%&\\]|=[0-9A-Fa-f\r\n]")
 _BACKSLASHED = re.compile(
@@ -49,12 +51,54 @@ def hide_escaped(text: str, secrets: frozenset[str], hidden: str) -> str:
     >>> hide_escaped("bXkvc2\nVjcmV0Kw==, 6d:79:2f:73:65:63:72:65:74:2b", secrets, "***")
     '***w==, ***'
     """
+    for dump in _dumps_with(text, secrets):
+        text = text.replace(dump, hidden)
     patterns = _patterns_in(text, secrets)
     if not patterns:
         return text
     replaced = re.sub("|".join(patterns), lambda spelling: hidden, text)
     # Escaped in a way that is not known: no word of it is shown.
     return hidden if _patterns_in(replaced, secrets) else replaced
+
+
+# A part of a path or of a sentence could be a word of any text.
+_KEY = re.compile(r"[\w.~+=-]{20,}", re.ASCII)
+
+
+def hide_parts(text: str, secret: str, hidden: str) -> str:
+    """Replace half of a key or more, from its beginning or to its end: somebody cut it off.
+
+    The few signs by which services name a key stay.
+
+    >>> [hide_parts(text, "sk-0123456789abcdefgh", "***") for text in ("sk-0…fgh", "sk-012345678…")]
+    ['sk-0…fgh', '***…']
+    """
+    if not _KEY.fullmatch(secret):
+        return text
+    half = (len(secret) + 1) // 2
+    for part, whole in ((secret[:half], secret), (secret[-half:], secret[::-1])):
+        is_end = part != secret[:half]
+        while (at := text.find(part)) >= 0:
+            end = at + half
+            if is_end:
+                while at > 0 and text[at - 1] == whole[end - at : end - at + 1]:
+                    at -= 1
+            else:
+                while text[end : end + 1] and text[end] == whole[end - at : end - at + 1]:
+                    end += 1
+            text = f"{text[:at]}{hidden}{text[end:]}"
+    return text
+
+
+def _dumps_with(text: str, secrets: frozenset[str]) -> list[str]:
+    """Return the dumps of a text that have a secret."""
+    plain = _plain_of_all(secrets)
+    found = []
+    for dump in dumps_in(text):
+        is_plain = any(_is_in(dump.readings, spelling) for spelling in plain)
+        if is_plain or codes_in(dump.readings, secrets):
+            found.append(dump.text)
+    return found
 
 
 def _patterns_in(text: str, secrets: frozenset[str]) -> list[str]:
@@ -71,7 +115,8 @@ def has_secret(text: str, secret: str) -> bool:
     texts = _unescaped(text)
     if any(_is_in(texts, plain) for plain in _plain(secret)):
         return True
-    return bool(codes_in(texts, frozenset([secret])))
+    only = frozenset([secret])
+    return bool(codes_in(texts, only) or _dumps_with(text, only))
 
 
 def _is_in(texts: Iterable[str], plain: str) -> bool:

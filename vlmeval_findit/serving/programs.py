@@ -15,7 +15,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any
 
-from ..core import MACHINE, Checked, Config, Count, Expected, Name, Option, suggestion
+from ..core import MACHINE, Checked, Config, Count, Expected, Name, Option, scrub, suggestion
 
 log = logging.getLogger(__name__)
 
@@ -23,6 +23,7 @@ BOUNDS_FIELD = "mm_processor_kwargs"  # the field of a request that bounds its i
 TEMPLATE_FIELD = "chat_template_kwargs"  # … that has switches of the chat template
 ALL_TOKENS_FIELD = "skip_special_tokens"  # … that may keep special tokens in replies
 
+_HOLDS_SECRET = re.compile(r"--(?:[\w-]*[-_])?(?:api[-_]?key|token|password|secret)")
 _WRONG_USAGE = 2  # argparse's status
 _HELP_SECONDS = 300.0  # a program imports torch before it prints its help
 
@@ -70,6 +71,25 @@ class ServerProgram:
             if any(word.partition("=")[0] == flag for word in arguments):
                 advice = "Type --tensor-parallel N" if "gpus_each" in value else "Leave it out"
                 raise ValueError(f"--serve-args {flag}: FindIt states it. {advice}")
+        self._refuse_secrets(arguments)
+
+    def _refuse_secrets(self, arguments: Sequence[str]) -> None:
+        """Refuse keys: all users of a machine see what its programs are started with."""
+        for word, following in zip(arguments, [*arguments[1:], ""], strict=True):
+            flag, _, stated = word.partition("=")
+            value = stated or following
+            is_stated = bool(value) and not value.startswith("--")
+            if _HOLDS_SECRET.fullmatch(flag) and is_stated:
+                what = f"{flag}:"
+            elif scrub(word) != word:
+                what = "has a key, and"
+            else:
+                continue
+            raise ValueError(
+                f"--serve-args {what} the list of processes would show it to everybody on this "
+                "machine. Leave it out: the server listens on this machine only, and reads "
+                "HF_TOKEN from the environment"
+            )
 
     def served_name(self, name: str, checkpoint: str, revision: str | None) -> str:
         if self.names_models:
