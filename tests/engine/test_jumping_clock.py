@@ -27,19 +27,53 @@ HOUR = 3600.0
 YEARS = 20 * 365 * 24 * HOUR
 CALLS = 12
 
-# Seconds by which the clock is off, by how often it was looked at
-CLOCKS: dict[str, Callable[[int], float]] = {
-    "two minutes ahead": lambda look: 120,
-    "two minutes behind": lambda look: -120,
-    "hours ahead": lambda look: 5 * HOUR,
-    "hours behind": lambda look: -5 * HOUR,
-    "years ahead": lambda look: YEARS,
-    "years behind": lambda look: -YEARS,
-    "set forward by hours": lambda look: 5 * HOUR * (look > 30),
-    "set back by hours": lambda look: -5 * HOUR * (look > 30),
-    "set forward by years": lambda look: YEARS * (look > 30),
-    "set back by years": lambda look: -YEARS * (look > 30),
-    "to and fro": lambda look: (-YEARS, HOUR, 0, -HOUR, YEARS)[look % 5],
+DAY = 24 * HOUR
+BEGIN = time.time()
+END_OF_32_BITS = 2.0**31
+
+Clock = Callable[[float, int], float]
+"""From the right time, and how often it was looked at, to what a clock shows (in Unix seconds)."""
+
+
+def off(seconds: float) -> Clock:
+    return lambda now, look: now + seconds
+
+
+def set_by(seconds: float) -> Clock:
+    """Return a clock that is set in a run."""
+    return lambda now, look: now + seconds * (look > 30)
+
+
+def since(begin: float, speed: float = 1.0) -> Clock:
+    """Return a clock that shows a moment now, and goes on at a speed."""
+    return lambda now, look: begin + speed * (now - BEGIN)
+
+
+CLOCKS: dict[str, Clock] = {
+    "two minutes ahead": off(120),
+    "two minutes behind": off(-120),
+    "hours ahead": off(5 * HOUR),
+    "hours behind": off(-5 * HOUR),
+    "years ahead": off(YEARS),
+    "years behind": off(-YEARS),
+    "set forward by hours": set_by(5 * HOUR),
+    "set back by hours": set_by(-5 * HOUR),
+    "set forward by years": set_by(YEARS),
+    "set back by years": set_by(-YEARS),
+    "to and fro": lambda now, look: now + (-YEARS, HOUR, 0, -HOUR, YEARS)[look % 5],
+    "of 1970": since(0.0),
+    "before 1970": since(-DAY),
+    "of 1980, without a battery": since(10 * 365 * DAY),
+    "past the end of 32 bits": lambda now, look: now - BEGIN + END_OF_32_BITS - 2 + look % 4,
+    "of the year 2200": since(7.26e9),
+    "stands still at hours ahead": since(BEGIN + 5 * HOUR, 0.0),
+    "stands still at hours behind": since(BEGIN - 5 * HOUR, 0.0),
+    "a hundred times as fast": since(BEGIN, 100.0),
+    "a hundred times as slow": since(BEGIN, 0.01),
+    "backwards": since(BEGIN, -1.0),
+    "a day on at each look": lambda now, look: now + DAY * look,
+    "a day back at each look": lambda now, look: now - DAY * look,
+    "whole hours": lambda now, look: now // HOUR * HOUR,
 }
 
 SWEEP = """
@@ -52,15 +86,15 @@ inference: {poll: 0.05}
 """
 
 
-def set_clock(off_by: Callable[[int], float], patch: pytest.MonkeyPatch) -> None:
-    """Let each look at the time of day see a clock that is off; a server states what it wants."""
+def set_clock(clock: Clock, patch: pytest.MonkeyPatch) -> None:
+    """Let each look at the time of day see a clock that is wrong; a server states what it wants."""
     patch.setattr(
         BaseHTTPRequestHandler, "send_response", BaseHTTPRequestHandler.send_response_only
     )
     right, looks = time.time, count()
 
     def wrong() -> float:
-        return right() + off_by(next(looks))
+        return clock(right(), next(looks))
 
     class Wrong(datetime):
         @classmethod

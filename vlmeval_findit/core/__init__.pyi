@@ -251,3 +251,7 @@ from .open_files import (
     open_file_limit as open_file_limit,
     too_many_files as too_many_files,
 )
+
+from .workbooks import (
+    save_workbook as save_workbook,
+)

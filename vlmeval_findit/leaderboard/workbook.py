@@ -17,7 +17,7 @@ from openpyxl.utils import get_column_letter
 from openpyxl.worksheet.pagebreak import Break
 from openpyxl.worksheet.properties import PageSetupProperties
 
-from ..core import printable, replacing
+from ..core import printable, replacing, save_workbook
 from .legends import IN_A_SHEET, signs_note
 from .result_table import Field, FieldType, Table, TableCell, bounds_of, sign_of, text_of
 from .table_output import all_notes
@@ -101,7 +101,7 @@ def write_sheets(tables: Mapping[str, Table], path: Path) -> None:
         # Not every program computes the height of folded text.
         notes.row_dimensions[row].height = 14 * (1 + len(line) // _NOTES_WIDTH)
     with replacing(path) as temporary:
-        book.save(temporary)
+        save_workbook(book, temporary)
 
 
 def _ranks(table: Table) -> set[str]:

@@ -29,6 +29,7 @@ from ..core import (
     parse_json,
     quoted_value,
     read_json,
+    save_workbook,
     write_once,
     write_text_once,
 )
@@ -409,7 +410,7 @@ def _write_sheet(path: Path, rows: Callable[[], Iterable[PredictionRow]]) -> Non
             cells.append(cell)
         sheet.append(cells)
     out = io.BytesIO()
-    book.save(out)
+    save_workbook(book, out)
     write_once(path, out.getvalue())
 
 
