@@ -65,6 +65,19 @@ from .run_calibration import (
     measure_calibration as measure_calibration,
 )
 
+from .box_orders import (
+    Overlaps as Overlaps,
+    BoxOrders as BoxOrders,
+)
+
+from .order_ends import (
+    OrderEnds as OrderEnds,
+)
+
+from .over_orders import (
+    precision_over_orders as precision_over_orders,
+)
+
 from .unranked_precision import (
     UnrankedValues as UnrankedValues,
     UnrankedPrecision as UnrankedPrecision,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import io
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from importlib import import_module
 from typing import Any, NamedTuple
 
@@ -17,6 +17,7 @@ import numpy as np
 from ..core import install_command
 from ..protocol import Array
 from ..statistics import Matches, average_precision
+from .box_orders import BoxOrders, Overlaps
 from .coco_boxes import CocoBoxes, ConfidenceError
 
 MOST = 100  # Boxes of a category in an image that count, as for COCO: those of the highest scores
@@ -95,7 +96,20 @@ class CocoEvaluator:
 
     def matches_by_category(self, scores: Sequence[float]) -> dict[int | str, Matches]:
         """Return the matches of the boxes with these scores, by the id of their category."""
-        evaluation = self.run(scores)
+        return self._matches_by_category(self.run(scores))
+
+    def equally_sure(self) -> dict[int | str, tuple[Matches, BoxOrders]]:
+        """Return matches and orders of the boxes, all of one score, by the id of their category."""
+        evaluation = self.run([1.0] * self.boxes)
+        thresholds = np.array(evaluation.params.iouThrs)
+        found = {}
+        for category, matches in self._matches_by_category(evaluation).items():
+            images = list(_overlaps(evaluation, category))
+            orders = BoxOrders(images, int(matches.objects.sum()), thresholds)
+            found[category] = matches, orders
+        return found
+
+    def _matches_by_category(self, evaluation: Any) -> dict[int | str, Matches]:
         params = evaluation.params
         count = len(params.imgIds)
         matches = {}
@@ -126,3 +140,18 @@ class CocoEvaluator:
             image=place_of_box[order],
             objects=objects,
         )
+
+
+def _overlaps(evaluation: Any, category: int | str) -> Iterator[Overlaps]:
+    """Yield the boxes and objects of each image in which a category has boxes, by its number."""
+    for image in evaluation.params.imgIds:
+        boxes = min(MOST, len(evaluation._dts[image, category]))
+        if not boxes:
+            continue
+        truth = evaluation._gts[image, category]
+        ignored = np.array([bool(each["_ignore"]) for each in truth], bool)
+        crowd = np.array([bool(each["iscrowd"]) for each in truth], bool)
+        last = np.argsort(ignored, kind="stable")
+        # An image without objects has an empty list.
+        ious = np.array(evaluation.ious[image, category]).reshape(boxes, len(truth))
+        yield Overlaps(ious[:, last], ignored[last], crowd[last])

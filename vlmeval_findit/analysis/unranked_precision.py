@@ -2,20 +2,25 @@
 
 All confidences are equal, so the value is that of an order: pycocotools' is that of the images'
 numbers, and within an image that of the reply.  Beside it stands what the value is over all orders
-of the boxes of a set; how they are matched stays.
+of the boxes of a class: those that pycocotools has if confidences differ by next to nothing.  An
+order matches the boxes of an image, and ranks those of all; one order holds for all IoU thresholds,
+and classes have their own.  Of an image the first 100 boxes of a class count, in all orders.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, fields
+from typing import Any
 
 import numpy as np
 
 from ..protocol import AnyDataset, ScoredRow
-from ..statistics import Matches, OverOrders, average_precision, precision_over_orders
+from ..statistics import Matches, average_precision
+from .box_orders import BoxOrders
 from .coco_boxes import CocoBoxes
 from .coco_evaluator import CocoEvaluator
+from .over_orders import precision_over_orders
 
 AP50, AP75 = 0, 5  # Places of IoU thresholds among 0.50, 0.55 … 0.95
 
@@ -27,10 +32,18 @@ class UnrankedValues:
     ap: float  # Mean over IoU 0.50 to 0.95, as pycocotools has it
     ap50: float  # As pycocotools has it
     ap75: float
-    low: float  # ``ap`` in the worst order of the boxes of a set
-    expected: float  # ``ap`` over its orders, all equally likely
-    high: float  # ``ap`` in the best order
+    low: float  # ``ap`` in the worst order of each class that was found
+    expected: float  # ``ap`` over all orders, equally likely
+    high: float  # ``ap`` in the best order of each class that was found
+    low_bound: float  # No order is below it; nearly always ``low``
+    high_bound: float  # No order is above it
     within: float = 0.0  # ``expected`` is within so much of its exact value; 0: exact
+    simulated: bool = False  # ``within`` is three standard errors, as some orders were drawn
+
+    @property
+    def beyond(self) -> float:
+        """Return how far beyond ``low`` or ``high`` an end may lie; nearly always 0."""
+        return max(self.low - self.low_bound, self.high_bound - self.high)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,9 +81,9 @@ def measure_unranked(dataset: AnyDataset, rows: Sequence[ScoredRow]) -> Unranked
     evaluator = CocoEvaluator(boxes)
     names = {category["id"]: str(category["name"]) for category in boxes.categories}
     classes = []
-    for category, matches in evaluator.matches_by_category([1.0] * len(boxes.results)).items():
-        if matches.objects.sum():
-            classes.append(_measure_class(names[category], matches))
+    for category, (matches, orders) in evaluator.equally_sure().items():
+        if orders.objects:
+            classes.append(_measure_class(names[category], matches, orders))
     return UnrankedPrecision(
         images=len(boxes.images),
         boxes=len(boxes.results),
@@ -83,41 +96,38 @@ def measure_unranked(dataset: AnyDataset, rows: Sequence[ScoredRow]) -> Unranked
     )
 
 
-def _measure_class(label: str, matches: Matches) -> UnrankedClass:
-    objects = int(matches.objects.sum())
+def _measure_class(label: str, matches: Matches, boxes: BoxOrders) -> UnrankedClass:
     in_order = average_precision(matches, np.ones((1, len(matches.objects))))[0]
-    over_orders: list[OverOrders] = []
-    for matched, counted in zip(matches.matched, matches.counted, strict=True):
-        hits = int((matched & counted).sum())
-        over_orders.append(precision_over_orders(hits, int(counted.sum()) - hits, objects))
+    over = precision_over_orders(boxes)
     values = UnrankedValues(
         ap=100 * float(in_order.mean()),
         ap50=100 * float(in_order[AP50]),
         ap75=100 * float(in_order[AP75]),
-        low=100 * _mean([each.low for each in over_orders]),
-        expected=100 * _mean([each.expected for each in over_orders]),
-        high=100 * _mean([each.high for each in over_orders]),
-        within=100 * _mean([each.within for each in over_orders]),
+        low=100 * over.ends.low,
+        expected=100 * over.expected,
+        high=100 * over.ends.high,
+        low_bound=100 * over.ends.low_bound,
+        high_bound=100 * over.ends.high_bound,
+        within=100 * over.within,
+        simulated=over.simulated,
     )
-    return UnrankedClass(label, objects, matches.matched.shape[1], values)
+    return UnrankedClass(label, boxes.objects, boxes.boxes, values)
 
 
 def mean_unranked(values: Sequence[UnrankedValues]) -> UnrankedValues:
     """Return the mean of classes, or of datasets.
 
-    >>> a, b = UnrankedValues(10, 20, 10, 8, 9, 10), UnrankedValues(30, 40, 10, 20, 30, 40)
-    >>> mean_unranked([a, b])
-    UnrankedValues(ap=20.0, ap50=30.0, ap75=10.0, low=14.0, expected=19.5, high=25.0, within=0.0)
+    >>> a = UnrankedValues(10, 20, 10, 8, 9, 10, 8, 10)
+    >>> b = UnrankedValues(30, 40, 10, 20, 30, 40, 10, 40)
+    >>> mean_unranked([a, b]).low, mean_unranked([a, b]).low_bound
+    (14.0, 9.0)
     """
-    return UnrankedValues(
-        ap=_mean([each.ap for each in values]),
-        ap50=_mean([each.ap50 for each in values]),
-        ap75=_mean([each.ap75 for each in values]),
-        low=_mean([each.low for each in values]),
-        expected=_mean([each.expected for each in values]),
-        high=_mean([each.high for each in values]),
-        within=_mean([each.within for each in values]),
-    )
+    rows = [asdict(each) for each in values]
+    means: dict[str, Any] = {}
+    for field in fields(UnrankedValues):
+        means[field.name] = _mean([row[field.name] for row in rows])
+    means["simulated"] = any(each.simulated for each in values)
+    return UnrankedValues(**means)
 
 
 def _mean(values: Sequence[float]) -> float:

@@ -125,10 +125,10 @@ def print_judgement(attempt: Attempt, judgement: FigureJudgement) -> None:
         f"{attempt.queries:,} queries"
     ]
     if (orders := attempt.over_orders) is not None:
-        lines.append(
-            f"over all orders of equal boxes: {orders.low:.1f} to {orders.high:.1f}, expected "
-            f"{orders.expected:.1f}"
-        )
+        range_of = f"{orders.low:.1f} to {orders.high:.1f}"
+        if orders.beyond >= 0.05:
+            range_of += f" (another order may be {orders.beyond:.1f} beyond)"
+        lines.append(f"over all orders of equal boxes: {range_of}, expected {orders.expected:.1f}")
     if attempt.failed:
         failed = counted(attempt.failed, "failed call")
         lines += [f"{failed} as misses; run again to ask again", *_errors(attempt)]

@@ -42,9 +42,9 @@ _COLUMNS: Sequence[Column[_Row]] = (
 _MEANINGS = (
     "mAP, AP50, AP75: COCO's, by pycocotools, all confidences equal: boxes of images with smaller "
     "numbers first, within an image in the order of the reply",
-    "lowest, expected, highest: over all orders of the boxes of a set, each image matched in the "
-    "order of its reply; expected: all orders equally likely; the ends: each class and IoU "
-    "threshold in the worst and best order for itself",
+    "lowest, expected, highest: over all orders of the boxes of each class, in which they are "
+    "matched and ranked; one order holds for all IoU thresholds. expected: all orders equally "
+    "likely; lowest and highest: an order reaches them",
 )
 
 
@@ -65,8 +65,14 @@ def explain_unranked(runs: Sequence[UnrankedRun]) -> Note:
     """Explain the columns, and say what does not count as papers have it."""
     lines = list(_MEANINGS)
     within = max(run.precision.values.within for run in runs)
-    if within:
+    if any(run.precision.values.simulated for run in runs):
+        lines.append(
+            f"expected: exact, or within {within:.1g} points where many boxes compete for objects "
+            "(three standard errors over drawn orders)"
+        )
+    elif within:
         lines.append(f"expected: exact, or within {within:.1g} points where boxes are many")
+    lines += _ends_in_doubt(runs)
     counted = {
         "failed calls are answers without a box": sum(run.precision.failed for run in runs),
         "boxes have a label that is no class of the set, and are not counted": sum(
@@ -86,3 +92,16 @@ def explain_unranked(runs: Sequence[UnrankedRun]) -> Note:
             "classes, so boxes of what is not there are missing. Images of ODinW13_papers are"
         )
     return Note("", lines)
+
+
+def _ends_in_doubt(runs: Sequence[UnrankedRun]) -> list[str]:
+    """Say where an order that was not found may be worse or better, by a hundredth or more."""
+    doubtful = [run for run in runs if run.precision.values.beyond >= 0.005]
+    if not doubtful:
+        return []
+    most = max(run.precision.values.beyond for run in doubtful)
+    names = first_few(list(dict.fromkeys(run.dataset for run in doubtful)))
+    return [
+        f"another order may be worse than lowest, or better than highest, by {most:.2f} points at "
+        f"most ({names}): boxes compete for objects. JSON has the bounds"
+    ]

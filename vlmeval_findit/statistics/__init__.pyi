@@ -83,8 +83,15 @@ from .confidence_measures import (
 )
 
 from .equal_confidences import (
-    OverOrders as OverOrders,
-    precision_over_orders as precision_over_orders,
+    Chain as Chain,
+    ExpectedPrecision as ExpectedPrecision,
+    expected_precision as expected_precision,
+)
+
+from .order_bounds import (
+    MissLimits as MissLimits,
+    highest_precision as highest_precision,
+    lowest_precision as lowest_precision,
 )
 
 from .label_doubts import (
