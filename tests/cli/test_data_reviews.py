@@ -102,7 +102,7 @@ def test_what_is_in_two_files_and_where_they_disagree(
         "index  ab     cd    kind          asked",
         f"    1  label  both  wrong object  {asked}",
         "",
-        "1 of 2 random rows have a wrong label: 50.0% (1.3% to 98.7%) of the rows not listed",
+        "1 of 2 random rows has a wrong label: 50.0% (1.3% to 98.7%) of the rows not listed",
         "1 random row not counted: nobody is sure of them",
         "With 2 of 2 listed rows: about 26 of 50 labels are wrong (3 to 48)",
         "1 listed row not judged, so there may be more",

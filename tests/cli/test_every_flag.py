@@ -78,7 +78,7 @@ TYPED: dict[str, dict[str, list[str]]] = {
         "data import": ["data/csv/good.csv", "--sets"],
         f"data import data/csv/good.csv {IMPORT}": [
             "--name Other", "--image-root pictures", "--units fractions",
-            "--ignore-class cat", "--drop-class cat", "--rename-class cat=tiger",
+            "--ignore-class cat", "--drop-class cat", "--rename-class cat=tiger", "--all-classes",
         ],
         f"data import data/coco/masks.json {IMPORT}": ["--no-masks"],
         f"data import data/lines/some_area.jsonl {IMPORT}": ["--leave-out-bad-boxes"],

@@ -369,6 +369,27 @@ def test_a_folder_with_other_files_is_refused(world: World, out: Path, capsys) -
     assert (out / "README.md").read_text() == "edited by hand"
 
 
+@pytest.mark.parametrize(
+    ("licence", "says"),
+    [
+        ("cc-by-4.0", ""),
+        ("other", ""),
+        ("CC-BY-4.0", "no licence of that name: did you mean cc-by-4.0?"),
+        ("cc by 4.0", "did you mean cc-by-4.0?"),
+        ("apache-2", "did you mean apache-2.0?"),
+        ("foo", "--licence foo: the hub may refuse it"),
+    ],
+)
+def test_a_licence_that_the_hub_may_not_know(
+    world: World, out: Path, licence: str, says: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    world.predict("Good", JSON, speaking(JSON, 0.8, 10))
+    assert export(world, out, "--licence", licence) == 0
+    printed = capsys.readouterr().err
+    assert says in printed
+    assert ("licence" in printed) == bool(says)
+
+
 def test_exported_copies_are_no_runs_of_the_folder(world: World, capsys, monkeypatch) -> None:
     """In 0.2 copies of runs were scored, and were on the leaderboard twice."""
     monkeypatch.chdir(world.folder)

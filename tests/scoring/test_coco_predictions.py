@@ -243,7 +243,7 @@ REFUSED: dict[str, tuple[Callable[[], Written], str]] = {
         lambda: each(lambda r: without(r, "bbox", mask={"size": [80, 120], "counts": "~"})),
         "entry 1, mask: not run lengths of COCO",
     ),
-    "nothing": (lambda: as_json([]), "should be a list of objects, and is []"),
+    "nothing": (lambda: as_json([]), "has no objects: nothing was found"),
     "no objects": (lambda: as_json([1, 2]), "entry 1: should be an object, not 1"),
     "cut gzip": (
         lambda: Written("det.json.gz", gzip.compress(json.dumps(right()).encode())[:-9]),
@@ -272,10 +272,46 @@ def test_what_does_not_count_is_said(folder: Path, tmp_path: Path, capsys: Out) 
     capsys.readouterr()
     assert convert(written, tmp_path / "out") == 0
     out = capsys.readouterr().out
-    assert "5 boxes count; 1 have a score below 0.5" in out
+    assert "5 boxes count; 1 has a score below 0.5" in out
     assert "left out: image 9, not in the set (1 box)" in out
     assert "1 box of classes that no row asks of their image" in out
     assert "det-from-0.5" in out
+
+
+OUTSIDE = {"bbox": [90, 90, 99, 99]}  # Of an image of 120 x 80 pixels
+WORDS = {
+    "one box outside": (
+        lambda: as_json([{**right()[0], **OUTSIDE}]),
+        "1 of 1 box lies outside its image",
+    ),
+    "two outside": (
+        lambda: as_json([{**each, **OUTSIDE} for each in right()[:2]]),
+        "2 of 2 boxes lie outside their images",
+    ),
+    "one of two outside": (
+        lambda: as_json([right()[0], {**right()[1], **OUTSIDE}]),
+        "1 of 2 boxes lies outside its image",
+    ),
+    "one box counts": (
+        lambda: as_json([right()[0], WRONG], "--min-score", "0.5"),
+        "1 box counts; 1 has a score below 0.5",
+    ),
+    "an empty list": (lambda: as_json([]), "det.json: has no objects"),
+    "a number": (lambda: as_json(7), "should be a list of objects, and is 7"),
+    "where it is": (lambda: as_json(right()), "det.json: written as"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", WORDS)
+def test_words_agree_with_their_numbers(
+    name: str, folder: Path, tmp_path: Path, capsys: Out
+) -> None:
+    make, says = WORDS[name]
+    written = make()
+    capsys.readouterr()
+    convert(written, tmp_path / "out")
+    captured = capsys.readouterr()
+    assert says in " ".join((captured.out + captured.err).split())
 
 
 def test_boxes_around_masks_are_counted(folder: Path, tmp_path: Path, capsys: Out) -> None:

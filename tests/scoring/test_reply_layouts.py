@@ -173,7 +173,8 @@ def test_masks_of_unclear_rows_are_refused(tmp_path: Path, capsys: Out) -> None:
     several = "FindIt_Demo_multilabel_xyxy_json"
     for data, wrong, says in (
         (DATA, [*records, records[0]], "entry 1, too"),
-        (DATA, [*records, {**records[0], "index": 999}], "999 are no rows of"),
+        (DATA, [*records, {**records[0], "index": 999}], "999 is no row of"),
+        (DATA, [{**records[0], "index": 998}, {**records[0], "index": 999}], "are no rows of"),
         (DATA, [{**records[0], "index": "a"}], "should be the number of a row"),
         (several, records, "asks for others. Several classes: write COCO results"),
     ):

@@ -357,7 +357,7 @@ json_option = click.option(
     "json_file",
     type=WRITTEN_FILE,
     metavar="FILE",
-    help="Also write the results to this file, as JSON.",
+    help="Also write the results to this file, as JSON; its folder is made.",
 )
 
 space_option = option(

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from ..benchmarks.findit import Family, parse
-from ..core import as_called, first_few, flag_name, not_there, suggestion
+from ..core import agreeing, as_called, first_few, flag_name, not_there, suggestion
 from ..data import (
     ANNOTATION_FORMATS,
     SOURCES,
@@ -115,6 +115,7 @@ exif_option = click.option(
     callback=_known_encoding,
 )
 @switch("--no-masks", "Read the boxes of COCO only: masks judge points.")
+@switch("--all-classes", "Ask each image about every class, there or not, as ODinW's papers do.")
 @switch("--clip-boxes", "Cut boxes off at the border of their image.")
 @switch("--leave-out-bad-boxes", "Leave out boxes without an area, or outside their image.")
 @switch("--skip-unreadable-images", "Leave out images that are missing or damaged.")
@@ -167,7 +168,8 @@ def command(**flags: Any) -> int:
             progress=progress.count,
         )
         dataset = import_samples(name, samples, choices)
-    _print_dataset(dataset)
+    _print_dataset(dataset, set())
+    _print_next(dataset)
     return 0
 
 
@@ -187,6 +189,7 @@ def _reader_options(
         encoding=flags["encoding"],
         first_pixel=flags["voc_from"],
         classes=classes,
+        all_classes=flags["all_classes"],
         masks=not flags["no_masks"],
         progress=progress.count,
     )
@@ -229,37 +232,49 @@ def make_set(name: str, options: ImportOptions) -> int:
         raise AnnotationError(f"unknown published set {name!r}{suggestion(name, sets)}")
     row = sets[name]
     say(f"{row.title}\nlicence: {row.licence}\npublished at {row.address}")
-    imported = 0
+    made: list[ImportedDataset] = []
+    printed: set[str] = set()  # What is said of each part of a set is printed once
     refused = []
     for dataset, result in run_import(row, options):
         if isinstance(result, AnnotationError):
             refused.append(dataset)
             say(f"{dataset}: {result}")
             continue
-        imported += 1
-        _print_dataset(result)
+        made.append(result)
+        _print_dataset(result, printed)
+    if made:
+        _print_next(made[0])
     if refused:
-        total = imported + len(refused)
+        total = len(made) + len(refused)
         say(f"{len(refused)} of {total} could not be made: {', '.join(refused)}")
-    return 0 if not refused else 1 if imported else 2
+    return 0 if not refused else 1 if made else 2
 
 
-def _print_dataset(built: ImportedDataset) -> None:
+def _print_dataset(built: ImportedDataset, printed: set[str]) -> None:
     row = built.row
     for line in built.ledger.lines():
-        print_folded(line)
+        if line not in printed or line.startswith("read:"):
+            print_folded(line)
+        printed.add(line)
     frames = f"; {row.frames} frames" if row.frames > 1 else ""
     captions = "; with captions" if row.captions else ""
     print_folded(f"{built.name}: {Family(row.family).target}{frames}{captions}")
     for table in built.tables:
         without = f"  ({table.without_box} without an object)" if table.without_box else ""
         without += f"  ({table.ignored} more ignored)" if table.ignored else ""
-        queries = "query  " if table.queries == 1 else "queries"
-        boxes = "box" if table.boxes == 1 else "boxes"
+        queries = agreeing(table.queries, "query  ", "queries")
+        boxes = agreeing(table.boxes, "box", "boxes")
         say(f"  {table.path.stem:<20}{table.queries:>7} {queries}{table.boxes:>9} {boxes}{without}")
     for kind, values in built.tags.items():
         print_folded(f"  tag {kind}: {first_few(values, 8)}")
+    tables = f"Tables: {built.tables[0].path.parent}"
+    if tables not in printed:
+        say(tables)
+    printed.add(tables)
+    say(f"Images: {row.folder}")
+
+
+def _print_next(built: ImportedDataset) -> None:
     name = parse(f"FindIt_{built.name}_xyxy_json").name
-    say(f"Tables: {built.tables[0].path.parent}\nImages: {row.folder}")
     run_it = f"python run_findit.py run --data {name} --model MODEL"
     say(as_called(f"Run it (MODEL: python run_findit.py models):\n  {run_it}"))

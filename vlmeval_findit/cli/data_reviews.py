@@ -25,7 +25,7 @@ from ..benchmarks.refl4 import (
     join_reviews,
     read_published,
 )
-from ..core import counted
+from ..core import agreeing, counted
 from ..data import load_dataset
 from ..protocol import Answer, AnyDataset, Decision, Reviews, ReviewsError, rows_text
 from ..storage import read_review_file, table_hash, write_reviews
@@ -171,8 +171,7 @@ def _agreement_text(agreement: ReviewerAgreement) -> str:
 def _print_disputed(
     disputed: Sequence[Decision], reviewers: Sequence[str], table: ReviewedTable | None
 ) -> None:
-    rows = "1 row" if len(disputed) == 1 else f"{len(disputed):,} rows"
-    say(f"They disagree in {rows}: labels stay there")
+    say(f"They disagree in {counted(len(disputed), 'row')}: labels stay there")
     say()
     cells = []
     for decision in disputed:
@@ -187,7 +186,8 @@ def _print_disputed(
 
 def _wrong_lines(wrong: WrongLabels) -> list[str]:
     share = wrong.random_wrong / wrong.random
-    text = f"{wrong.random_wrong} of {counted(wrong.random, 'random row')} have a wrong label"
+    has = agreeing(wrong.random_wrong, "has", "have")
+    text = f"{wrong.random_wrong} of {counted(wrong.random, 'random row')} {has} a wrong label"
     if wrong.share_low is not None:
         interval = f"{wrong.share_low:.1%} to {wrong.share_high:.1%}"
         text += f": {share:.1%} ({interval}) of the rows not listed"

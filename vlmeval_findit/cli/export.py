@@ -13,7 +13,7 @@ import click
 
 from ..boxes import CONFIDENCE_DEFINITIONS, DEFAULT_CONFIDENCE
 from ..core import EXIT_SOME_FAILED, flag_name, missing_extra
-from ..export import TARGETS, TRAINERS, ExportError, exporter
+from ..export import TARGETS, TRAINERS, ExportError, exporter, licence_note
 from .command_base import (
     PATH,
     WRITTEN_FOLDER,
@@ -90,6 +90,9 @@ def command(runs: tuple[Path, ...], target: str, out: Path | None, **flags: Any)
         if name not in TARGETS[target].flags:
             users = " or ".join(_targets_of(name))
             raise ValueError(f"{flag_name(name)} is for --to {users}. Leave it out")
+    if "licence" in specified:
+        for note in licence_note(specified["licence"]):
+            say(f"note: {note}", file=sys.stderr)
     if out is None:
         out = default_folder(target)
         if out is not None:

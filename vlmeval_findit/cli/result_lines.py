@@ -21,7 +21,7 @@ from ..analysis import (
     write_formats,
 )
 from ..benchmarks import benchmark_of
-from ..core import as_called, first_few
+from ..core import agreeing, as_called, first_few
 from ..data import load_dataset
 from ..engine import Deployment, Local
 from ..models import ModelEntry, words_of_model
@@ -69,7 +69,7 @@ def print_unknown_words(results: Iterable[CellResult], deployments: Iterable[Dep
         unknown = known.unknown(query.label for query in queries)
         if unknown:
             quoted = [repr(text) for text in unknown]
-            are = "is" if len(unknown) == 1 else "are"
+            are = agreeing(len(unknown), "is", "are")
             print_folded(
                 as_called(
                     f"{result.model} knows {len(known.words)} words ({first_few(known.words)}), "

@@ -13,7 +13,16 @@ import click
 from ..analysis import reading_notes
 from ..benchmarks import benchmark_of
 from ..boxes import SPACE_KINDS
-from ..core import EXIT_REFUSED, EXIT_SOME_FAILED, as_called, is_disk_full, open_text, remember_file
+from ..core import (
+    EXIT_REFUSED,
+    EXIT_SOME_FAILED,
+    agreeing,
+    as_called,
+    counted,
+    is_disk_full,
+    open_text,
+    remember_file,
+)
 from ..data import BoxForm
 from ..models import check_stated
 from ..protocol import Settings, settings_from
@@ -132,6 +141,7 @@ def command(
         _remember(path)
     rows: list[Mapping[str, Any]] = []
     notes: list[str] = []
+    runs_of: dict[str, list[str]] = {}  # By what is said of them
     facts: list[RunFacts] = []
     unscored: list[str] = []
     refused: list[ValueError | OSError] = []
@@ -160,7 +170,7 @@ def command(
             continue
         # The answers of thousands of runs do not fit into memory.
         rows += _rows(run, written)
-        notes += _notes(run)
+        _add_notes(run, runs_of)
         facts.append(facts_of_score(run, file))
         unscored += _unscored(run, path)
         if run.reviews is not None:
@@ -170,6 +180,8 @@ def command(
     if not rows and len(refused) == 1:
         raise refused[0]
     print_rows(rows)
+    notes = list(dict.fromkeys(notes))
+    notes += [f"{', '.join(names)}: {note}" for note, names in runs_of.items()]
     notes += errata_lines(facts)
     print_lines(notes, WHOLE_OUTPUT)
     printed: set[str] = set()  # A list of spaces is the same for every file
@@ -249,23 +261,28 @@ def _unscored(run: RunScore, path: Path) -> Iterator[str]:
         )
 
 
+def _add_notes(run: RunScore, runs_of: dict[str, list[str]]) -> None:
+    """Add what is said of a run: each note has the runs of which it is true."""
+    for note in _notes(run):
+        runs_of.setdefault(note, []).append(f"{run.model} {run.dataset.name}")
+
+
 def _notes(run: RunScore) -> Iterator[str]:
     """Yield the notes on a run that are printed below the table."""
-    name = f"{run.model} {run.dataset.name}"
     if run.reviews is not None:
-        yield f"{name}: {run.reviews.counts}"
+        yield str(run.reviews.counts)
     for note in run.forced:
-        yield f"contradicts the record: {name}: {note}"
+        yield f"contradicts the record: {note}"
     if run.identity is not None and run.identity.answering.sampling_note:
-        yield f"{name}: {run.identity.answering.sampling_note}"
-    for marks, count in run.unnamed_marks.items():
+        yield run.identity.answering.sampling_note
+    for marks, number in run.unnamed_marks.items():
+        count = round(number)
         yield (
-            f"{name}: {count:,} replies begin with a part in {marks.replace(' ', '…')}, which was "
-            f"read as part of the answer. If it is a thought: --thought-marks '{marks}'"
+            f"{counted(count, 'reply', 'replies')} {agreeing(count, 'begins', 'begin')} with a "
+            f"part in {marks.replace(' ', '…')}, which was read as part of the answer. If it is a "
+            f"thought: --thought-marks '{marks}'"
         )
-    for note in filter(None, (run.stated_note, run.answered_note, run.reply_note)):
-        yield f"{name}: {note}"
+    yield from filter(None, (run.stated_note, run.answered_note, run.reply_note))
     if run.coords_doubt is not None:
-        yield f"{name}: {run.coords_doubt} {as_called('(see: run_findit.py coords)')}"
-    for line in reading_notes(run.benchmark, run.rows, run.sums):
-        yield f"{name}: {line}"
+        yield f"{run.coords_doubt} {as_called('(see: run_findit.py coords)')}"
+    yield from reading_notes(run.benchmark, run.rows, run.sums)

@@ -18,6 +18,7 @@ from ..core import (
     EXIT_LIMIT_REACHED,
     EXIT_SOME_FAILED,
     RESULTS_VARIABLE,
+    agreeing,
     as_called,
     counted,
     error_line,
@@ -163,7 +164,7 @@ def command(
 
 
 def _stopped(statuses: Collection[Checkpoint]) -> int:
-    were = "was" if len(statuses) == 1 else "were"
+    were = agreeing(len(statuses), "was", "were")
     say(f"{counted(len(statuses), 'checkpoint')} {were} evaluated; the same command goes on")
     return EXIT_INTERRUPTED
 

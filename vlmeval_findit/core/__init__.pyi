@@ -47,6 +47,7 @@ from .formatting import (
     alternatives as alternatives,
     first_few as first_few,
     counted as counted,
+    agreeing as agreeing,
     duration as duration,
     as_csv as as_csv,
 )

@@ -262,10 +262,19 @@ def first_few(names: Sequence[str], most: int = 3) -> str:
     return ", ".join(map(printable, names[:most])) + rest
 
 
-def counted(number: int, noun: str) -> str:
-    """Format a count: "1 run", "1,200 runs"."""
-    plural = noun if number == 1 else f"{noun}s"
-    return f"{number:,} {plural}"
+def counted(number: int, noun: str, plural: str = "") -> str:
+    """Format a count: "1 run", "1,200 runs", "2 boxes"; state a ``plural`` of another form."""
+    usual = f"{noun}es" if noun.endswith("x") else f"{noun}s"
+    return f"{number:,} {agreeing(number, noun, plural or usual)}"
+
+
+def agreeing(number: int, one: str, more: str) -> str:
+    """Return the word that agrees with a number: the verb, or the noun.
+
+    >>> agreeing(1, "is", "are"), agreeing(0, "is", "are")
+    ('is', 'are')
+    """
+    return one if number == 1 else more
 
 
 def duration(seconds: float | None) -> str:

@@ -24,7 +24,7 @@ from contextlib import aclosing, suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from ..core import error_line, sha256_of
+from ..core import agreeing, error_line, sha256_of
 from ..models import BUSY_STATUSES, BatchRequest, BatchStatus, CallError, SpendingError
 from ..protocol import CallResult, CancelledError, StopReason
 from .backend import CancelToken, WorkResult
@@ -528,13 +528,15 @@ class _BatchRun:
 
 def _not_matched(places: Sequence[str]) -> str:
     """Say which results cannot be matched with a request."""
-    results = "a result names" if len(places) == 1 else f"{len(places):,} results name"
+    count = len(places)
+    results = agreeing(count, "a result names", f"{count:,} results name")
     return f"{results} no request of it ({_first(places)}), so nothing is taken from there"
 
 
 def _repeated(places: Sequence[str]) -> str:
     """Say which results are of requests that have one before."""
-    results = "a second result" if len(places) == 1 else f"{len(places):,} second results"
+    count = len(places)
+    results = agreeing(count, "a second result", f"{count:,} second results")
     return f"{results} of the same request ({_first(places)}): the first that is an answer is kept"
 
 

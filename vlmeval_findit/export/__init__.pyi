@@ -7,6 +7,10 @@ from .targets import (
     exporter as exporter,
 )
 
+from .licences import (
+    licence_note as licence_note,
+)
+
 from .export_folder import (
     private_of as private_of,
     copy_run as copy_run,

@@ -28,6 +28,7 @@ import yaml
 from .. import __version__
 from ..api import query_rows, row_of_run
 from ..core import (
+    agreeing,
     atomic_write,
     counted,
     first_few,
@@ -253,7 +254,7 @@ def make_card(runs: Sequence[Run], licence: str | None, hidden: Sequence[str]) -
     """
     models = list(dict.fromkeys(run.model for run in runs))
     made = boards(runs)
-    puts = "puts" if len(models) == 1 else "put"
+    puts = agreeing(len(models), "puts", "put")
     parts = [
         f"---\n{_front(_title(runs), licence)}---",
         f"# Where {_listed(models)} {puts} boxes",

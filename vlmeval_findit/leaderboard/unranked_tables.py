@@ -89,7 +89,8 @@ def explain_unranked(runs: Sequence[UnrankedRun]) -> Note:
     if partly:
         lines.append(
             f"not as papers ask ({first_few(partly)}): some images are not asked about all "
-            "classes, so boxes of what is not there are missing. Images of ODinW13_papers are"
+            "classes, so boxes of what is not there are missing. Those of ODinW13_papers are, and "
+            "yours after data import --all-classes"
         )
     return Note("", lines)
 

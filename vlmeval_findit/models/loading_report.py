@@ -15,7 +15,7 @@ from itertools import takewhile
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ..core import first_few
+from ..core import agreeing, first_few
 from .weight_files import lacking_shards, says_tied, why_untied
 
 log = logging.getLogger(__name__)
@@ -314,7 +314,7 @@ def _said(report: LoadingReport, names: Sequence[str], of: str, one: str, many: 
         return ""
     if not report.is_whole:
         return f"weights {many} ({first_few(names)})"
-    return f"{len(names):,} {of} {one if len(names) == 1 else many} ({first_few(names)})"
+    return f"{len(names):,} {of} {agreeing(len(names), one, many)} ({first_few(names)})"
 
 
 def _with_effect(names: Iterable[str]) -> list[str]:

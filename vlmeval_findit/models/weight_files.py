@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ..core import (
+    agreeing,
     counted,
     error_line,
     first_few,
@@ -418,7 +419,7 @@ def _loaded_files(folder: Path) -> Sequence[Path]:
         raise ValueError(f"{first}: {why}. Copy or save it again") from None
     missing = [shard.name for shard in shards if not shard.is_file()]
     if missing:
-        verb = "is" if len(missing) == 1 else "are"
+        verb = agreeing(len(missing), "is", "are")
         raise ValueError(
             f"{first}: {len(missing):,} of the {len(shards):,} shards that it lists {verb} missing "
             f"({first_few(missing)}). Copy them into the folder, or save the model again"

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, TypeGuard
 
 from ..benchmarks.findit import Family, FindItQuery, FindItVariant
 from ..boxes import FILE_PIXELS, BoxToWrite, Corners, MatchRule, plain_label, write
-from ..core import counted, first_few, quoted_value
+from ..core import agreeing, counted, first_few, quoted_value
 from ..data import BoxForm, CocoIds, Units, read_ids
 from ..marks import MASK_KEYS, MaskError, box_of_mask
 from ..protocol import AnyDataset, DatasetVariant, Reply, ReplyRecord
@@ -104,10 +104,6 @@ def _asks_for_classes(variant: DatasetVariant) -> TypeGuard[FindItVariant]:
     return is_boxes and variant.data.family is Family.OBJDET
 
 
-def _boxes(count: int) -> str:
-    return "1 box" if count == 1 else f"{count:,} boxes"
-
-
 def _labels(query: FindItQuery, variant: FindItVariant) -> Sequence[str]:
     """Return the labels that a row asks for."""
     if not variant.multilabel:
@@ -118,8 +114,9 @@ def _labels(query: FindItQuery, variant: FindItVariant) -> Sequence[str]:
 def _unasked(count: int) -> Iterator[str]:
     if count:
         yield (
-            f"{_boxes(count)} of classes that no row asks of their image: rows "
-            "ask for classes that are there, so these are no errors here"
+            f"{counted(count, 'box')} of classes that no row asks of their image: rows "
+            f"ask for classes that are there, so {agreeing(count, 'it is', 'they are')} no "
+            f"{agreeing(count, 'error', 'errors')} here"
         )
 
 
@@ -224,7 +221,7 @@ class _Results:
             more = f", and {len(unknown) - 1:,} more" if len(unknown) > 1 else ""
             flag = "" if not results else ". If they are of no matter: --leave-out-unknown"
             raise PredictionError(
-                f"{self.file.path}: {what} is not in the set ({_boxes(count)})"
+                f"{self.file.path}: {what} is not in the set ({counted(count, 'box')})"
                 f"{more}. The set has images {self._shown(self.sizes, self.image_ids)}, and "
                 f"classes {self._shown(self._labels_of_set(), self.category_ids)}{flag}"
             )
@@ -401,7 +398,8 @@ def _check_form(file: RecordsOfOthers, found: _Found, choices: ConversionChoices
         return
     first = outside[0]
     raise PredictionError(
-        f"{file.path}: {count:,} of {_boxes(len(found.results))} lie outside their images if "
+        f"{file.path}: {count:,} of {counted(len(found.results), 'box')} "
+        f"{agreeing(count, 'lies outside its image', 'lie outside their images')} if "
         "numbers are left, top, width and height, as COCO has them; the first: "
         f"{file.places[first.at]}, {list(first.numbers)} in {first.size[0]} x {first.size[1]} "
         "pixels. If they are left, top, right and bottom: --box corners. If they are right as they "
@@ -451,8 +449,12 @@ def _notes(found: _Found, kept: Sequence[_Result], choices: ConversionChoices) -
     yield from empty_masks_note(found.empty_masks)
     if choices.min_score is not None:
         below = len(found.results) - len(kept)
-        yield f"{len(kept):,} boxes count; {below:,} have a score below {choices.min_score:g}"
+        counts = f"{counted(len(kept), 'box')} {agreeing(len(kept), 'counts', 'count')}"
+        has = agreeing(below, "has", "have")
+        yield f"{counts}; {below:,} {has} a score below {choices.min_score:g}"
     for what, count in found.unknown.most_common(8):
-        yield f"left out: {what}, not in the set ({_boxes(count)})"
+        yield f"left out: {what}, not in the set ({counted(count, 'box')})"
     if len(found.unknown) > 8:
-        yield f"left out: {len(found.unknown) - 8} more images or classes that are not in the set"
+        count = len(found.unknown) - 8
+        these = agreeing(count, "image or class that is", "images or classes that are")
+        yield f"left out: {count:,} more {these} not in the set"

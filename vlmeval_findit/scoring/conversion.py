@@ -53,7 +53,7 @@ def convert_file(
             f"{score_command(target)}; to convert {path.name} again, move it away first"
         )
     write_rows(target, lambda: rows)
-    return ConvertedFile(target, notes)
+    return ConvertedFile(target, [*notes, f"{path}: written as {target}"])
 
 
 def _replies(

@@ -11,7 +11,7 @@ from typing import Any, TypeGuard
 from ..benchmarks.findit import FindItVariant
 from ..benchmarks.refl4 import RefL4Variant
 from ..boxes import BoxToWrite, MatchRule
-from ..core import counted, first_few
+from ..core import agreeing, counted, first_few
 from ..marks import MASK_KEYS
 from ..protocol import AnyDataset, DatasetVariant, Reply
 from ..storage import PredictionError
@@ -56,8 +56,9 @@ def replies_of_masks(file: RecordsOfOthers, dataset: AnyDataset) -> tuple[list[R
     if unused and (len(unused) == len(masks) or not isinstance(variant, RefL4Variant)):
         rows = first_few([*map(str, dataset.queries)])
         raise PredictionError(
-            f"{file.path}: {first_few([*map(str, unused)])} are no rows of {dataset.name}: its "
-            f"rows are {rows}"
+            f"{file.path}: {first_few([*map(str, unused)])} "
+            f"{agreeing(len(unused), 'is no row', 'are no rows')} of {dataset.name}: its rows are "
+            f"{rows}"
         )
     empty = 0
     replies = []

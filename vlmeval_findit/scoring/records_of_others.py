@@ -103,7 +103,11 @@ def _line(path: Path, number: int, line: str) -> Any:
 def _checked(
     path: Path, values: object, places: Sequence[str], head: Mapping[str, Any]
 ) -> RecordsOfOthers:
-    if not isinstance(values, list) or not values:
+    if values == []:
+        raise PredictionError(
+            f"{path}: has no objects: nothing was found, or the file is another's"
+        )
+    if not isinstance(values, list):
         raise PredictionError(f"{path}: should be a list of objects, and is {quoted_value(values)}")
     for place, value in zip(places, values, strict=True):
         if not isinstance(value, dict):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 
-from ..core import as_called
+from ..core import agreeing, as_called
 from ..protocol import PROCESSOR_KEY, TEXTS_UNDER, Reply
 from .prompt_tokens import FEWER_THAN_OTHERS, FEWER_THAN_TEXT
 
@@ -77,7 +77,7 @@ def _notes(counts: Mapping[str, float]) -> Iterator[str]:
     if counts.get(HERE):
         yield from _notes_here(counts)
     elif counts.get(IN_THOUGHT):
-        its = "its" if counts[IN_THOUGHT] == 1 else "their"
+        its = agreeing(int(counts[IN_THOUGHT]), "its", "their")
         yield (
             f"{_share(counts, IN_THOUGHT)} empty while {its} reasoning is not: does the server's "
             "reasoning parser take the answers? Start it without --reasoning-parser (llama.cpp: "
@@ -125,4 +125,4 @@ def _notes_here(counts: Mapping[str, float]) -> Iterator[str]:
 def _share(counts: Mapping[str, float], what: str, one: str = "is", more: str = "are") -> str:
     """Return ``1 of 12 replies is``, with the verb for one reply, or for more."""
     count = int(counts[what])
-    return f"{count:,} of {int(counts.get(ALL, 0)):,} replies {one if count == 1 else more}"
+    return f"{count:,} of {int(counts.get(ALL, 0)):,} replies {agreeing(count, one, more)}"

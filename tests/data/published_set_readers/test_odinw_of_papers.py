@@ -89,6 +89,31 @@ def test_every_image_is_asked_about_all_classes(kind: str, tmp_path: Path) -> No
         assert [len(query.truth.boxes) for query in together] == [1, 2, 2, 0, 1]
 
 
+def test_own_files_ask_the_same(tmp_path: Path) -> None:
+    folder = published.write_odinw_13(tmp_path / "odinw")
+    assert import_papers(folder, "--partial") == 0
+    files = sorted(folder.rglob("valid/annotations_without_background.json"))
+    assert len(files) >= 12
+    for file in files:
+        own = f"Own_{file.relative_to(folder).parts[0]}"
+        flags = ["--name", own, "--all-classes", "--image-root", str(file.parent)]
+        assert main(["data", "import", str(file), *flags]) == 0
+        for form in ("", "_multilabel"):
+            papers = queries(f"{SET}_{own.removeprefix('Own_')}{form}")
+            assert [(each.label, each.truth, each.images) for each in queries(f"{own}{form}")] == [
+                (each.label, each.truth, each.images) for each in papers
+            ]
+
+
+def test_a_set_says_once_what_is_true_of_all(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = published.write_odinw_13(tmp_path / "odinw")
+    assert import_papers(folder, "--partial") == 0
+    lines = [line for line in capsys.readouterr().out.splitlines() if line[:5] != "read:"]
+    assert sorted({line for line in lines if lines.count(line) > 1}) == []
+
+
 def test_both_copies_have_the_same_values(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

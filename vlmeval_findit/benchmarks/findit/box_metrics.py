@@ -156,12 +156,12 @@ def mask_line(sums: Sums) -> str | None:
     of_files = round(sums.get(_BOXES_OF_FILES, 0))
     if of_files:
         parts.append(
-            f"{_boxes(of_files)} around masks: the shape of the masks, and the format, "
+            f"{counted(of_files, 'box')} around masks: the shape of the masks, and the format, "
             "are not judged"
         )
     in_replies = round(sums.get(_BOXES_IN_REPLIES, 0))
     if in_replies:
-        line = f"{_boxes(in_replies)} around masks in replies, which no score counts"
+        line = f"{counted(in_replies, 'box')} around masks in replies, which no score counts"
         if "n_gt" in sums:
             with_masks = _F1_MASKS.value(sums) or 0.0
             line += f": {F1.name} would be {with_masks:.1f}, not {F1.value(sums) or 0.0:.1f}"
@@ -170,10 +170,6 @@ def mask_line(sums: Sums) -> str | None:
     if empty:
         parts.append(f"{counted(empty, 'empty mask')} in replies")
     return "; ".join(parts) or None
-
-
-def _boxes(count: int) -> str:
-    return "1 box" if count == 1 else f"{count:,} boxes"
 
 
 def box_answer_kind(

@@ -34,7 +34,7 @@ from .yolo import read_yolo
 
 # Flags of every format of objects: classes, and what their numbers and splits are
 _CLASSES = ("ignore_class", "drop_class", "rename_class")
-_OBJECTS = ("units", "split", "encoding", *_CLASSES)
+_OBJECTS = ("units", "split", "encoding", "all_classes", *_CLASSES)
 
 
 @dataclass(frozen=True, slots=True)

@@ -134,7 +134,7 @@ def _queries_of_all_classes(
     if detections.absent is not None or detections.not_exhaustive or detections.boxless:
         raise AnnotationError(
             f"{detections.source}: not every object of every class has a box, so images cannot be "
-            "asked about all classes"
+            "asked about all classes: leave --all-classes out"
         )
     labels = list(dict.fromkeys(detections.classes)) or sorted({label for _, label in by_label})
     why = multilabel_problem(labels)

@@ -8,7 +8,7 @@ from enum import Enum
 from itertools import takewhile
 from typing import Any, NamedTuple
 
-from ...core import counted, first_few
+from ...core import agreeing, counted, first_few
 from .encoding import Encoded, MessageEncoder
 
 
@@ -125,7 +125,7 @@ class LoadedModel(ABC):
                 "logits are all equal, although no weight is zero: the checkpoint is broken, or "
                 "its config.json is another's. Run an earlier checkpoint"
             )
-        verb = "is" if len(zero) == 1 else "are"
+        verb = agreeing(len(zero), "is", "are")
         return (
             f"logits are all equal: {counted(len(zero), 'weight')} of the checkpoint {verb} zero "
             f"({first_few(zero)}), as if never written. Copy or save it again, or run an earlier "
@@ -137,7 +137,7 @@ class LoadedModel(ABC):
         spoilt = self.spoilt_weights()
         if spoilt:
             count = counted(len(spoilt), "weight")
-            verb = "holds" if len(spoilt) == 1 else "hold"
+            verb = agreeing(len(spoilt), "holds", "hold")
             return (
                 f"logits are not numbers: {count} of the checkpoint {verb} NaN or infinity "
                 f"({first_few(spoilt)}), as after a training that diverged. Run an earlier "
