@@ -20,8 +20,8 @@ from scored_runs import World, failing, saying, scored_outputs, small_world, spe
 from vpbench_stand_in import write_tsv
 from word_encoder import install
 
-from vlmeval_findit.benchmarks.selfretrieval import image_pairs
-from vlmeval_findit.benchmarks.vpbench import stage1_release
+from vlmeval_findit.benchmarks.selfretrieval import ImagePair, write_table
+from vlmeval_findit.benchmarks.vpbench import prepare_stage1
 from vlmeval_findit.cli import main
 from vlmeval_findit.protocol import FAILED_ANSWER, SAMPLE_SETTING
 from vlmeval_findit.storage import MORE_SAMPLES
@@ -101,14 +101,14 @@ def ref_l4(world: World) -> None:
 
 def vp_bench(world: World) -> None:
     lmu = world.folder / "lmu"
-    stage1_release.prepare_stage1(write_tsv(lmu / "stage.tsv"), lmu)
+    prepare_stage1(write_tsv(lmu / "stage.tsv"), lmu)
     for letter in "AB":
         world.predict(f"Always-{letter}", "VPBench_Stage1", saying(letter))
 
 
 def self_retrieval(world: World) -> None:
-    pairs = [image_pairs.ImagePair(at, f"u{at}", ("0.jpg", "1.jpg")) for at in range(4)]
-    image_pairs.write_table(world.folder / "lmu", "SelfRetrieval", pairs, {"source": "a test"})
+    pairs = [ImagePair(at, f"u{at}", ("0.jpg", "1.jpg")) for at in range(4)]
+    write_table(world.folder / "lmu", "SelfRetrieval", pairs, {"source": "a test"})
     captions = json.dumps({"left_image": "a cat", "right_image": "a dog"})
     for model, reply in (("Good", captions), ("Silent", "none")):
         world.predict(model, "SelfRetrieval", saying(reply))

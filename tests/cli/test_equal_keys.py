@@ -12,8 +12,7 @@ from few_fast import few_fast
 
 from vlmeval_findit.cli import main
 from vlmeval_findit.core import TextError, parse_json
-from vlmeval_findit.data import AnnotationError
-from vlmeval_findit.data.custom import json_sections
+from vlmeval_findit.data import AnnotationError, sections
 
 DATA = "FindIt_Demo_xyxy_json"
 RUN = ["run", "--data", DATA, "--model", "FindIt-Nano", "--limit", "1", "--dry-run"]
@@ -118,7 +117,7 @@ def test_equal_keys_are_found_in_large_files(pairs: str, place: int, tmp_path: P
     path = tmp_path / "a.json"
     path.write_text('{"annotations": [' + ",\n".join(elements) + "]}")
     with pytest.raises(AnnotationError, match=rf"a.json, line {place + 1}: duplicate key"):
-        list(json_sections.sections(path, None))
+        list(sections(path, None))
     with pytest.raises(TextError, match=rf"^line {place + 1}: duplicate key"):
         parse_json(path.read_text())
 
@@ -127,4 +126,4 @@ def test_values_that_look_like_keys_are_no_equal_keys(tmp_path: Path) -> None:
     element = {"id": 1, "name": "id", "of": ["name", "id"], "more": {"id": 2, "name": {"id": 3}}}
     path = tmp_path / "a.json"
     path.write_text(json.dumps({"annotations": [element] * 900}))
-    assert sum(part.value == element for part in json_sections.sections(path, None)) == 900
+    assert sum(part.value == element for part in sections(path, None)) == 900

@@ -10,7 +10,7 @@ from plugin_package import known_here, written
 
 from vlmeval_findit.boxes import REPRESENTATIONS, SPACE_KINDS, Space, SpaceError, reference_size
 from vlmeval_findit.cli import main
-from vlmeval_findit.core import plugin_rows
+from vlmeval_findit.core import reported
 from vlmeval_findit.models import MODELS, find_model, model_row
 from vlmeval_findit.scoring import plugin_tables
 
@@ -97,7 +97,7 @@ def test_a_broken_plugin_is_reported_once_and_refused_by_name(
         for _ in range(2):
             for table in plugin_tables().values():
                 list(table)
-        (each,) = plugin_rows.reported()
+        (each,) = reported()
         assert each.plugin.name == "broken.py"
         assert (each.group.value if each.group else None) == group
         assert why in each.why

@@ -15,7 +15,7 @@ from openpyxl import load_workbook
 from rich.console import Console
 from scored_runs import World, speaking
 
-from vlmeval_findit.api import dataframes
+import vlmeval_findit as findit
 from vlmeval_findit.cli import main
 from vlmeval_findit.leaderboard import (
     RUN_COSTS,
@@ -183,7 +183,7 @@ def test_the_command_prints_costs_below_the_board(
 
 
 def test_load_runs_has_the_cost_of_each_answer(two_models: Board, world: World) -> None:
-    frame = dataframes.load_runs(world.runs)
+    frame = findit.load_runs(world.runs)
     of_a = frame[(frame.model == "A") & (frame.dataset == NAME)]
     assert (
         of_a[["tokens in", "tokens out", "seconds", "cost in USD"]].values.tolist()
@@ -192,6 +192,6 @@ def test_load_runs_has_the_cost_of_each_answer(two_models: Board, world: World) 
 
 
 def test_load_scores_has_costs(two_models: Board, world: World) -> None:
-    frame = dataframes.load_scores(world.runs).set_index(["model", "dataset"])
+    frame = findit.load_scores(world.runs).set_index(["model", "dataset"])
     assert frame.loc[("A", NAME), "USD per 1000"] == pytest.approx(1.0)
     assert frame.loc[("B", NAME), "answers"] == frame.loc[("B", NAME), "seconds known"] == 12

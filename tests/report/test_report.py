@@ -25,13 +25,13 @@ from vlmeval_findit.protocol import Better, Metric, Role
 from vlmeval_findit.report import (
     FormatCell,
     chart_script,
-    charts,
     choose_cards,
     gallery_data,
     gather_transcripts,
     heat_maps,
     learning_chart,
     make_page,
+    svg,
     thumbnails,
 )
 from vlmeval_findit.scoring import Run, load_runs
@@ -119,7 +119,7 @@ def test_a_heat_map_has_a_title_and_cell_texts(
         f"A <b> & more, xyxy text: {texts[0]} (1.0 to 20.0), 1,200 queries, reported",
         f"A <b> & more, xywh text: {texts[1]} (1.0 to 20.0), 1,200 queries",
     ]
-    drawn = charts.svg(spec)
+    drawn = svg(spec)
     # Text has the page's colour; a model's name is never markup; a cell has a frame.
     assert "currentColor" in drawn
     assert "<b>" not in drawn
@@ -275,7 +275,7 @@ def test_names_that_are_alike_are_drawn_whole(world: World) -> None:
         (spec,) = data["charts"][chart]
         shown = {row["model"] for row in spec["data"]["values"]}
         assert len(shown) == len(ALIKE)
-        drawn = charts.svg(spec)
+        drawn = svg(spec)
         assert all(f">{name}<" in drawn for name in shown), chart
 
 
@@ -284,7 +284,7 @@ def test_maps_in_a_row_fit_the_page_with_their_titles(name: str) -> None:
     models = [f"{name}{letter}" for letter in "abcdefgh"]
     cells = [FormatCell(model, "xyxy", "json", 50.0, None, 9, False) for model in models]
     spec = heat_maps(Metric("F1", {"tp": 1}, {"n": 1}), ("", ""), cells, (0.0, 100.0))
-    drawn = charts.svg(spec)
+    drawn = svg(spec)
     width = re.search(r'width="([\d.]+)"', drawn)
     assert width is not None
     assert float(width[1]) <= 1200

@@ -25,8 +25,8 @@ from vlmeval_findit.serving import (
     ServeOptions,
     ServerProcess,
     ServingError,
+    end_servers,
     guard,
-    server_process,
 )
 
 
@@ -132,7 +132,7 @@ def test_a_server_whose_model_lacks_weights_answers_nothing(
         )
         with ends_so:
             until(model.started(tmp_path / f"logs{fake}"))
-        server_process.end_servers()
+        end_servers()
 
 
 LINES = (

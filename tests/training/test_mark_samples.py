@@ -17,7 +17,7 @@ from training.scenes import SPLITS, Scene, scene  # noqa: E402
 from training.vp_questions.wording import ABSENT, NO, YES  # noqa: E402
 from vlmeval_findit.benchmarks.selfretrieval import (  # noqa: E402
     ImagePair,
-    caption_reading,
+    read_captions,
 )
 from vlmeval_findit.benchmarks.selfretrieval import benchmark as pair_prompts  # noqa: E402
 from vlmeval_findit.benchmarks.selfretrieval import parse as parse_pairs  # noqa: E402
@@ -172,7 +172,7 @@ def test_captions_of_a_pair_are_true_of_their_image_only() -> None:
         size = SCENE_SIZES[seed % len(SCENE_SIZES)]
         sample = pairs.pair_sample(seed, size)
         (turn,) = sample.turns
-        captions = caption_reading.read_captions(Reply(0, turn.reply))
+        captions = read_captions(Reply(0, turn.reply))
         texts = [captions.left.caption, captions.right.caption]
         assert [(image.width, image.height) for image in sample.images] == [size, size]
         assert [turn.reply[span.start : span.end] for span in turn.reply_spans] == texts
