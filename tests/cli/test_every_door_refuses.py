@@ -67,7 +67,7 @@ def test_python_refuses_when_a_model_is_opened(what: str, server: ChatServer) ->
     assert len(server.asked) == asked
 
 
-@every_pair("what, command", TYPED, COMMANDS, fast=27)
+@every_pair("what, command", TYPED, COMMANDS, fast=10)
 def test_a_command_refuses_it_too(
     what: str, command: str, server: ChatServer, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -76,7 +76,7 @@ def test_curves_are_those_of_the_first_models(
     assert bool(details.note) == (models > MOST_CURVES)
 
 
-@pytest.mark.parametrize(("models", "is_long"), [(MODELS, True), (5, False)])
+@pytest.mark.parametrize(("models", "is_long"), few_fast([(MODELS, True), (5, False)], 1))
 def test_what_is_long_is_folded_or_scrolls(
     board: Board, monkeypatch: pytest.MonkeyPatch, models: int, is_long: bool
 ) -> None:

@@ -31,7 +31,7 @@ def fetched(archive: Path, folder: Path) -> str:
 
 @pytest.mark.parametrize(
     "kind",
-    every_nth_fast([*(f"tar, {name}" for name in TARS), *(f"zip, {name}" for name in ZIPS)], 4),
+    every_nth_fast([*(f"tar, {name}" for name in TARS), *(f"zip, {name}" for name in ZIPS)], 8),
 )
 def test_an_archive_gives_the_image_or_nothing(kind: str, tmp_path: Path) -> None:
     pack, _, name = kind.partition(", ")
