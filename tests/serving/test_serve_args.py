@@ -60,6 +60,6 @@ def test_keys_are_refused_as_processes_show_them(
     assert KEY not in str(refused.value)
 
 
-@pytest.mark.parametrize("arguments", ["--hf-token --seed 1", "--hf-token", "--max-tokens 9"])
+@pytest.mark.parametrize("arguments", ["", "--hf-token --seed 1", "--hf-token", "--max-tokens 9"])
 def test_flags_without_a_key_are_passed_on(arguments: str) -> None:
     ServeOptions("vllm", arguments=tuple(arguments.split()))

@@ -75,7 +75,7 @@ class ServerProgram:
 
     def _refuse_secrets(self, arguments: Sequence[str]) -> None:
         """Refuse keys: all users of a machine see what its programs are started with."""
-        for word, following in zip(arguments, [*arguments[1:], ""], strict=True):
+        for word, following in pairwise([*arguments, ""]):
             flag, _, stated = word.partition("=")
             value = stated or following
             is_stated = bool(value) and not value.startswith("--")
