@@ -56,6 +56,27 @@ def _packed(*names: str, shade: int = 0) -> Import:
     return lambda: _import(path)
 
 
+def _yolo() -> Import:
+    folder = Path("yolo")
+    if not folder.exists():
+        folder.mkdir()
+        custom_data.write_yolo(folder)
+    return lambda: _import(folder)
+
+
+def _voc() -> Import:
+    folder = Path("voc")
+    if not folder.exists():
+        custom_data.write_voc(folder)
+    return lambda: _import(folder)
+
+
+def _listing(suffix: str) -> Import:
+    folder = custom_data.make_images(Path("images"))
+    path = custom_data.write_listing(folder / f"boxes.{suffix}")
+    return lambda: _import(path)
+
+
 def _import(path: Path, *more: str) -> int:
     return main(["data", "import", str(path), "--name", "Mine", "--replace", *more])
 
@@ -65,17 +86,33 @@ _DATASETS: dict[str, Callable[[], Import]] = {
     "a part of it": lambda: _coco("few"),
     "lines": lambda: _lines("cat"),
     "other lines": lambda: _lines("cat", "dog"),
+    "yolo": _yolo,
+    "voc": _voc,
+    "csv": lambda: _listing("csv"),
+    "tsv": lambda: _listing("tsv"),
     "packed": lambda: _packed("a.png", "x/b.png"),
     "packed otherwise": lambda: _packed("a.png", "x/b.png", "c.png", shade=99),
 }
 _PAIRS = [
     (None, "coco"),
     (None, "packed"),
+    (None, "lines"),
+    (None, "yolo"),
+    (None, "voc"),
+    (None, "csv"),
     ("coco", "a part of it"),
     ("a part of it", "coco"),
     ("coco", "lines"),
     ("lines", "other lines"),
     ("lines", "packed"),
+    ("yolo", "voc"),
+    ("voc", "coco"),
+    ("coco", "yolo"),
+    ("csv", "lines"),
+    ("lines", "tsv"),
+    ("csv", "tsv"),
+    ("tsv", "packed"),
+    ("packed", "yolo"),
     ("packed", "coco"),
     ("packed", "packed otherwise"),
     ("packed otherwise", "packed"),
