@@ -13,6 +13,7 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
+import vl_convert
 from grids import grid
 from scored_runs import World, query, saying, speaking
 
@@ -92,6 +93,17 @@ def test_what_differs_between_runs_is_the_axis(axis: str, tables: World) -> None
     rows = list(csv.DictReader(io.StringIO(to_csv(ablation_table(found)))))
     assert [row[axis] for row in rows] == [str(value) for value in values]
     assert [row["at"] for row in ablation_chart(found)["data"]["values"]] == [*map(str, values)]
+
+
+@pytest.mark.parametrize("tables_drawn", [1, 3, 4, 7])
+def test_each_panel_of_the_plot_has_an_axis(tables_drawn: int, tables: World) -> None:
+    """Below a place without a panel stands none."""
+    names, _ = SWEEPS["output"]
+    (found,) = find_ablations(swept(tables, names))
+    (line,) = found.lines
+    lines = tuple(replace(line, table=f"Set{at}") for at in range(tables_drawn))
+    drawn = vl_convert.vegalite_to_svg(dict(ablation_chart(replace(found, lines=lines))))
+    assert drawn.count(">output<") == tables_drawn
 
 
 @pytest.mark.parametrize("axis", SWEEPS)

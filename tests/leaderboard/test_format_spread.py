@@ -74,9 +74,10 @@ def test_the_best_of_a_dataset_may_not_be_reported(world: World) -> None:
         ({"A": FOUR, "B": {"xyxy_json": 0.9}}, "In xyxy_json, in which most models were asked, A"),
         ({"A": FOUR, "B": {"xyxy_text": 0.9}}, "In xyxy_text, in which most models were asked, no"),
         ({"A": FOUR, "B": {"cxcywh_json": 1}, "C": {"cxcywh_json": 1}}, "loses 100.0 points"),
+        ({"A": FOUR, "B": {"xywh_json": 1.0}}, "on Pascal; most models were asked in it."),
         ({"A": {"xyxy_text": 1.0}, "B": {"xyxy_json": 0.9}}, ""),
     ],
-    ids=["commonest costs", "commonest is best", "not asked in the commonest", "one format each"],
+    ids=["commonest costs", "is best", "not asked in it", "is the worst", "one format each"],
 )
 def test_a_sentence_says_what_the_wrong_format_costs(
     chances: Mapping[str, Mapping[str, float]], says: str, world: World

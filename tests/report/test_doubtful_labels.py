@@ -80,6 +80,24 @@ def test_share_by_kind_and_bound(board: Board) -> None:
     assert len(doubts.moves) == 4
 
 
+@pytest.mark.parametrize("others", [(), ("Left", "Third")])
+def test_what_datasets_have_in_common_is_said_once(
+    others: tuple[str, ...], board: Board, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A dataset without a doubt has no row of zeros."""
+    (doubts,) = doubts_of(board)
+    none = [replace(doubts, dataset=name, listed=(), bounds=()) for name in ("Quiet", "Calm")]
+    second = replace(doubts, dataset="Second", voters=others or doubts.voters)
+    monkeypatch.setattr(page_module, "doubts_of", lambda board: (doubts, *none, second))
+    section = page_of(board).split('<section id="labels"')[1].split("</section>")[0]
+    assert "None is doubtful on Quiet, Calm." in section
+    rows = re.findall(r'<tr><th scope="row"><span>(.*?)</span>', section.split("<details>")[0])
+    assert rows == ["Pascal", "Second"]
+    assert section.count(", ".join(doubts.voters)) == 1
+    assert (f"Compared: {', '.join(doubts.voters)}." in section) == (not others)
+    assert ("Compared models</th>" in section) == bool(others)
+
+
 def test_answers_can_be_filtered_by_doubt(board: Board) -> None:
     cards = data_of(page_of(board))["cards"]
     doubtful = [card for card in cards if "doubt" in card]

@@ -308,7 +308,7 @@ def test_names_and_replies_are_text_in_page_and_charts(world: World) -> None:
     for name in map(printable, UGLY):
         # In tables and in charts; long names there by both ends.
         assert f'<th scope="row"><span>{escape(name)}</span></th>' in page
-        for chart, most in (("standings", 26), ("formats", 26), ("thresholds", 34)):
+        for chart, most in (("standings", 22), ("formats", 22), ("thresholds", 34)):
             assert json.dumps(shorten(name, most))[1:-1] in json.dumps(data["charts"][chart])
     # The policy forbids the addresses that the charts' library could load; the page has none.
     assert all(address.startswith(("#", "data:")) for address in parsed.addresses)

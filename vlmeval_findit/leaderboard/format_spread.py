@@ -184,6 +184,8 @@ def spread_sentence(board: Board, spreads: Sequence[FormatSpread]) -> str:
     if not asked:
         return f"{text}."
     each, common = max(asked, key=lambda pair: loss(pair[1].to_best, metric))
+    if each is most and common is most.worst:
+        return f"{text}; most models were asked in it."
     where = f"In {common.name}, in which most models were asked"
     if loss(common.to_best, metric) <= 0:
         return f"{text}. {where}, none loses anything."

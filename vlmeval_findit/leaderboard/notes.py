@@ -71,11 +71,16 @@ def signs_of(board: Board) -> dict[str, str]:
 
 def how_to_read(board: Board) -> str:
     """Say what the values of a board are, and how they are ranked and tested."""
+    over = "Intervals are" if len(board.models) == 1 else "Intervals and tests are"
+    text = (
+        f"Values in percent. {over} over images: queries of one image count "
+        f"together, and so does an image that datasets share ({WHICH_IMAGES_COUNT})."
+    )
+    if len(board.models) == 1:
+        return text  # It is in no contest.
     return (
-        "Values in percent. Intervals and tests are over images: queries of one image count "
-        f"together, and so does an image that datasets share ({WHICH_IMAGES_COUNT}). "
-        f"Tests are paired t-tests at 5 %, {FamilyOfTests.MODELS.value}: with 95 % all true ranks "
-        "of a column lie in their ranges. "
+        f"{text} Tests are paired t-tests at 5 %, {FamilyOfTests.MODELS.value}: with 95 % all true "
+        "ranks of a column lie in their ranges. "
         "Models are ordered by the headline metric with failed calls as misses; other metrics are "
         "over answered calls only, and rank no model that has failed calls. "
         "Means are given for models that have every dataset in them."

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from math import ceil
+from textwrap import wrap
 from typing import Any, NamedTuple
 
 from ..core import printable, shorten_names
@@ -59,8 +60,10 @@ MAPS = 12  # Most models whose heat maps are in a chart
 DRAWN_MAPS = 4 * MAPS  # Most models of a dataset whose formats are drawn; formats.csv has all
 
 _LONGEST = 40
-AXIS_NAME = 26  # Beside an axis of 190 pixels, or above a panel as wide
+AXIS_NAME = 22  # Beside an axis of 190 pixels, or above a panel as wide
 LEGEND_NAME = 34  # In a legend of 300
+_NAME_LETTER = 8  # Pixels of a letter of a name: capitals are wider than others
+_PANEL_TITLE = 24  # Letters of a line below a panel
 _TITLE_LETTER = 8  # Pixels of a letter above a panel, which is bold
 _WIDE = 1150  # Width of a page in pixels, for the pictures that it shows until the script draws
 
@@ -201,11 +204,16 @@ def forest(metric: Metric, models: Sequence[str], panels: Sequence[Panel]) -> Sp
     plain = {"grid": True, "ticks": False, "domain": False, "labelPadding": 8}
     y = nominal("model", title=None, sort=[*names.values()], axis=plain)
     title, scale = score_axis(metric, _lowest(rows))
-    axis = {"tickCount": 4, "labelFlush": True, "labelOverlap": True, "labelSeparation": 6}
-    x = {"title": title, "scale": scale, "axis": axis}
+    ticks = _even_ticks(*scale["domain"]) if "domain" in scale else None
+    axis = {
+        **({"values": ticks} if ticks else {"tickCount": 4}),
+        "labelFlush": True, "labelOverlap": True, "labelSeparation": 6,
+    }  # fmt: skip
+    # On a phone a panel is no wider.
+    x = {"title": wrap(title, _PANEL_TITLE), "scale": scale, "axis": axis}
     with_best = [] if alone else [panel for panel in panels if panel.has_best]
     best = "; ".join(f"{panel.name}: {panel.dots[0].model}" for panel in with_best)
-    labels = min(200, 30 + 7 * max(map(len, names.values())))
+    labels = min(200, 30 + _NAME_LETTER * max(map(len, names.values())))
     fit = Fit(len(panels), 190, labels, widest=420 if len(panels) > 1 else 800)
     dots = {"x": number("value", **x), "fill": fill, "stroke": stroke, "shape": shape, **TEXT}
     bounds = {"x": number("low", **x), "x2": {"field": "high"}, "stroke": stroke}
@@ -224,6 +232,18 @@ def forest(metric: Metric, models: Sequence[str], panels: Sequence[Panel]) -> Sp
             ],
         },
     )  # fmt: skip
+
+
+def _even_ticks(start: int, end: int) -> list[int]:
+    """Return the ticks of an axis: its ends, its middle and, where they are whole, its quarters.
+
+    Of an odd number Vega leaves out every other where there is no room, and keeps both ends.
+
+    >>> _even_ticks(0, 100), _even_ticks(10, 100)
+    ([0, 25, 50, 75, 100], [10, 55, 100])
+    """
+    parts = 2 if (end - start) % 4 else 4
+    return [start + (end - start) * at // parts for at in range(parts + 1)]
 
 
 def _lowest(rows: Sequence[Spec]) -> float:

@@ -203,6 +203,7 @@ def learning_chart(learning: Sequence[LearningCurve]) -> Spec:
 # --- ablations ------------------------------------------------------------------------------------
 
 _PANELS = 3  # In a row
+_LETTERS_IN_LINE = 24  # Of all values of an axis of names, below a narrow panel
 
 
 def ablation_chart(ablation: Ablation) -> Spec:
@@ -233,8 +234,9 @@ def ablation_chart(ablation: Ablation) -> Spec:
     shapes = [_SHAPES[(at + at // len(COLOURS)) % len(_SHAPES)] for at in range(len(shown))]
     legend = {"orient": "bottom"} if len(shown) > 1 else None
     values = [printable(str(value)) for value in ablation.values]
+    is_short = ablation.is_number or sum(map(len, values)) <= _LETTERS_IN_LINE
     x = nominal("at", title=ablation.axis, sort=values,
-                axis={"labelAngle": 0 if ablation.is_number else -30})  # fmt: skip
+                axis={"labelAngle": 0 if is_short else -30})  # fmt: skip
     y = number("value", title=axis_title(ablation.title, ablation.metric), scale={"zero": False})
     colour = nominal("model", sort=shown, title=None, legend=legend,
                      scale={"domain": shown, "range": colours})  # fmt: skip
@@ -254,10 +256,12 @@ def ablation_chart(ablation: Ablation) -> Spec:
     panels = [*tables.values()]
     return chart(
         f"{ablation.title} by {ablation.axis}: {', '.join(map(printable, tables))}",
-        Fit(len(panels), 250, 60), rows,
+        Fit(len(panels), 250, 60, gap=60), rows,
         facet=nominal("table", title=None, sort=panels),
         columns=min(_PANELS, len(panels)),
         spec={"width": 320, "height": 220, "layer": layers},
+        # A shared axis stands below the last row, even where that has no panel.
+        resolve={"axis": {"x": "independent"}},
     )  # fmt: skip
 
 

@@ -88,7 +88,7 @@ def losses_of(board: Board) -> Losses:
             if (model, dataset.name) in known:
                 run, costs_of_run = known[model, dataset.name]
                 bars.append(_bar(model, dataset.name, [run], costs_of_run))
-    score = board.benchmark.errors.score
+    score = board.headline
     lost_by = score.name if score.better is Better.HIGHER else f"100 − {score.name}"
     return Losses(lost_by, tuple(bars), tuple(lacking))
 

@@ -179,17 +179,29 @@ def _best(page: PageSource) -> Contents:
         "elsewhere": ELSEWHERE_MEANING,
         "p_values": FamilyOfTests.MODELS.value,
         "drawn_models": MODELS,
-        "tables": [_values_first(metric_table(board, metric.name)) for metric in board.shown],
+        "tables": [_on_page(metric_table(board, metric.name)) for metric in board.shown],
         "to_html": to_html,
     }
     return Contents(values, charts=[forest] if forest else [])
 
 
-def _values_first(table: Table) -> Table:
-    """Put values elsewhere behind all others, so that the datasets are in view."""
+def _on_page(table: Table) -> Table:
+    """Put values elsewhere behind all others, so that the datasets are in view.
+
+    A rank of one row, and a number of formats that all have, tell nothing: a note has the latter.
+    """
     end = elsewhere_column("")
+    table = table.without(_telling_nothing(table))
     places = range(len(table.fields))
     return table.at(sorted(places, key=lambda at: table.fields[at].name.endswith(end)))
+
+
+def _telling_nothing(table: Table) -> set[str]:
+    """Return the columns in which no row differs from another: of ranks, of formats tried."""
+    rows = table.records()
+    alike = {"rank"} if len(rows) == 1 else set()
+    tried = {row["formats tried"] for row in rows if "formats tried" in row} - {"", None}
+    return alike | ({"formats tried"} if len(tried) == 1 else set())
 
 
 def _setup(page: PageSource) -> Contents | None:
@@ -257,16 +269,25 @@ def _lost(page: PageSource) -> Contents | None:
     losses = page.losses
     if not losses.bars and not losses.lacking:
         return None
-    values = {"board": page.board, "losses": losses, "loss_models": LOSS_MODELS}
+    values = {
+        "board": page.board,
+        "losses": losses,
+        "loss_models": LOSS_MODELS,
+        "has_failed": any(run.failed for run in page.runs),
+    }
     return Contents(values, {"losses": losses.values(page.board.benchmark.errors.error_types)})
 
 
 def _labels(page: PageSource) -> Contents | None:
     if not page.doubts:
         return None
+    voters = {each.voters for each in page.doubts}
     values = {
         "board": page.board,
         "doubts": page.doubts,
+        "doubtful": [each for each in page.doubts if each.listed],
+        "without": [each.dataset for each in page.doubts if not each.listed],
+        "voters": voters.pop() if len(voters) == 1 else (),  # Of all datasets
         "faults": _faults(page.doubts),
         "counted": counted,
     }
@@ -328,6 +349,7 @@ def _details(page: PageSource) -> Contents:
         drawn.append(("The sets", DrawnCharts("sets", sets)))
     rows = list(reasons_of(page.board))
     values = {
+        "board": page.board,
         "details": drawn,
         "details_note": page.details.note,
         "other_family": OTHER_FAMILY,
