@@ -66,6 +66,35 @@ def test_objects_that_are_alike_come_out_as_they_stand(
         assert joined(path) == values
 
 
+@given(OBJECTS.filter(any), st.data())
+def test_a_key_twice_in_any_object_is_refused(
+    tmp_path_factory, objects: list[dict[str, Any]], data: st.DataObject
+) -> None:
+    """In any of the objects, those inside of others too, beside texts that look like keys."""
+    path = tmp_path_factory.mktemp("json") / "a.json"
+    at = data.draw(st.sampled_from([at for at, each in enumerate(objects) if each]))
+    key = data.draw(st.sampled_from([*objects[at]]))
+    texts = [json.dumps(each) for each in objects]
+    texts[at] = f"{texts[at][:-1]}, {json.dumps(key)}: {data.draw(st.sampled_from(['1', '[]']))}}}"
+    if data.draw(st.booleans()):
+        texts[at] = f'{{"id": {texts[at]}}}'
+    path.write_text(f'{{"a": [{{"id": 1}}, {", ".join(texts)}, {{"id": 2}}]}}', "utf-8")
+    with pytest.raises(AnnotationError, match="line 1: duplicate key"):
+        joined(path)
+
+
+@pytest.mark.parametrize(
+    ("key", "again"),
+    [("é", "\\u00e9"), ("é", "é"), ("id", "\\u0069d"), ("a/b", "a\\/b"), ("\\n", "\\u000a")],
+)
+def test_a_key_that_is_escaped_once_is_the_same(tmp_path, key: str, again: str) -> None:
+    path = tmp_path / "a.json"
+    twice = f'{{"id": 2, "{key}": 3, "{again}": 4}}'
+    path.write_text(f'{{"a": [{{"id": 1}}, {twice}, {{"id": 5}}]}}', "utf-8")
+    with pytest.raises(AnnotationError, match="line 1: duplicate key"):
+        joined(path)
+
+
 @pytest.mark.parametrize("odd", ["NaN", "1e999", '"\\ud800"', '{"b": [{"a": 1}, {"a": 2}]}'])
 def test_one_odd_object_among_those_alike_changes_nothing(tmp_path, odd: str) -> None:
     path = tmp_path / "a.json"

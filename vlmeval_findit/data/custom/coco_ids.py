@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 
 from ...boxes import Corners
@@ -104,6 +104,7 @@ def write_ids(table: Path, samples: Samples, turned: Mapping[str, int]) -> None:
     names = [each.name for each in fields(StatedArea)]
     areas = [dict(zip(names, (*key, area), strict=True)) for key, area in samples.areas.items()]
     # Not json.dump, which writes a number at a time, in Python
-    text = json.dumps({**asdict(ids), "areas": areas})
+    values = {each.name: getattr(ids, each.name) for each in fields(ids)}
+    text = json.dumps({**values, "areas": areas})
     with atomic_write(path) as f:
         f.write(text)

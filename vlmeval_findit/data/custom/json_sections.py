@@ -250,6 +250,8 @@ class _Text:
         self._is_mixed = False
 
 
+# A key without signs that JSON escapes, or that writers do: its text is found as it is
+_WRITTEN_AS_IT_IS = re.compile(r"[ !#-.0-\[\]-~]*")
 # A sign of ASCII that is escaped: a key may be written so
 _ESCAPED_ASCII = re.compile(r"\\u00[2-7]")
 
@@ -260,8 +262,17 @@ def _may_have_equal_keys(text: str, begin: int, end: int, values: list[Any]) -> 
     It may also be a key that is not needed, or a value: what decodes them one by one tells.
     """
     have = Counter[str]()
-    _count_keys(values, have)
+    objects = [value for value in values if isinstance(value, dict)]
+    if text.count("{", begin, end) == len(objects):
+        # As in most files: no object is inside of another one, and many have the same keys.
+        for keys, times in Counter(map(tuple, objects)).items():
+            for key in keys:
+                have[key] += times
+    else:
+        _count_keys(values, have)
     for key, times in have.items():
+        if _WRITTEN_AS_IT_IS.fullmatch(key) is None:
+            return True
         if text.count(f'"{key}"', begin, end) > times:
             return True
     return _ESCAPED_ASCII.search(text, begin, end) is not None
