@@ -32,8 +32,10 @@ SCRIPT = Path(__file__).with_name("gpu_sections.py")
 
 SECTIONS: Mapping[str, tuple[float, str]] = {
     "smoke": (120, "FindIt-Nano as users get it"),
+    "turns": (430, "FindIt and the plain loop by turns, with the spread"),
     "shape": (230, "random weights of Qwen3-VL-2B's shape, against a plain loop"),
     "nano": (70, "FindIt-Nano"),
+    "family_turns": (150, "the same of tiny checkpoints of the families"),
     "oom": (60, "memory runs out: a tiny Qwen3-VL with large pictures"),
     "families": (110, "tiny checkpoints of the families"),
     "sigterm": (60, "SIGTERM in a batch of FindIt-Nano, then the run again"),

@@ -40,6 +40,7 @@ from vlmeval_findit.core import error_line
 from vlmeval_findit.data import load_dataset
 from vlmeval_findit.engine import JournalView, answers_of, prompts_of
 from vlmeval_findit.models import (
+    MODELS,
     NANO,
     NANO_SIGLIP,
     SHIPPED,
@@ -51,7 +52,7 @@ from vlmeval_findit.models import (
     qwen3_bounds,
 )
 from vlmeval_findit.models.local import machine, transformer
-from vlmeval_findit.protocol import Batch, Message, image, text
+from vlmeval_findit.protocol import Batch, DatasetVariant, Message, image, text
 
 ENOUGH = 5.0
 """Seconds of measuring after which nothing is repeated."""
@@ -59,6 +60,7 @@ ENOUGH = 5.0
 FAMILIES = ("Qwen3-VL", "Qwen2.5-VL", "Qwen3.5-nothink", "GLM-4.6V", "Gemma 4", "InternVL3")
 
 VARIANT = parse(f"FindIt_Scenes_mini_{FORMATS[0]}")
+CONSTRAINED = parse(f"FindIt_Scenes_mini_{FORMATS[0]}_constrained")
 
 _2B_TEXT = {
     "hidden_size": 2048,
@@ -105,6 +107,10 @@ class Scale:
     vision_shape: Mapping[str, Any]
     new: int  # tokens of each reply of the shape
     rows: int  # of a sweep
+    turns: int  # in which FindIt and the loop are measured one behind the other
+    turn_batches: tuple[int, ...]
+    formats: tuple[int, ...]  # about each image, by turns with the loop, which shares nothing
+    turn_batch: int  # of formats, grammars and families
 
     @property
     def most(self) -> int:
@@ -124,6 +130,10 @@ GPU = Scale(
     vision_shape=_2B_VISION,
     new=64,
     rows=25,
+    turns=5,
+    turn_batches=(8, 32, 128, 256),
+    formats=(2, 8),
+    turn_batch=128,
 )
 # Some processors crash on products of bfloat16.
 SMALL = Scale(
@@ -156,6 +166,10 @@ SMALL = Scale(
     },
     new=4,
     rows=6,
+    turns=2,
+    turn_batches=(2, 4),
+    formats=(2,),
+    turn_batch=4,
 )
 
 
@@ -198,6 +212,14 @@ def photo_messages(count: int, size: tuple[int, int]) -> list[Message]:
     texts = [message[-1].value for message in scene_messages()]
     shown = pictures(count, size)
     return [(image(path), text(texts[at % len(texts)])) for at, path in enumerate(shown)]
+
+
+def format_messages(images: int, size: tuple[int, int], formats: int) -> list[Message]:
+    """Return so many texts about each of several images, one image behind the other."""
+    messages = []
+    for path in pictures(images, size):
+        messages += questions_about_one(path, formats)
+    return messages
 
 
 def questions_about_one(path: str, count: int) -> list[Message]:
@@ -258,14 +280,53 @@ def held(scale: Scale) -> float:
     return torch.cuda.memory_allocated() / 2**20 if scale.device == "cuda" else 0.0
 
 
-def ask_client(client: LocalClient, messages: Sequence[Message], batch: int) -> list[str]:
+def by_turns(
+    case: str,
+    dtype: str,
+    batch: int,
+    ask: Callable[[], list[str]],
+    ask_other: Callable[[], list[str]],
+    scale: Scale,
+) -> Row:
+    """Time two one behind the other, so that both have what else the machine does.
+
+    The row has how many times as fast the first is, in the median of all turns.
+    """
+    machine.free_memory()
+    replies = ask()
+    others = ask_other()
+    ratios = []
+    seconds = []
+    for _ in range(scale.turns):
+        seconds.append(time_of(ask, scale))
+        ratios.append(time_of(ask_other, scale) / seconds[-1])
+    rate = len(replies) / statistics.median(seconds)
+    spread = f"{min(ratios):.2f} to {max(ratios):.2f} in {scale.turns} turns"
+    note = f"{spread}, {rate:.2f} queries/s, equal {equal(replies, others)}"
+    return Row(case, dtype, batch, statistics.median(ratios), note=note)
+
+
+def time_of(ask: Callable[[], list[str]], scale: Scale) -> float:
+    wait(scale)
+    start = time.perf_counter()
+    ask()
+    wait(scale)
+    return time.perf_counter() - start
+
+
+def ask_client(
+    client: LocalClient,
+    messages: Sequence[Message],
+    batch: int,
+    variant: DatasetVariant = VARIANT,
+) -> list[str]:
     """Ask so many at a time; RuntimeError if a call fails, or only succeeds one at a time."""
     replies = []
     warnings: list[str] = []
     with collected(model_client, warnings):
         for first in range(0, len(messages), batch):
             part = tuple(messages[first : first + batch])
-            for answer in answers_of(client, Batch(part, (VARIANT,) * len(part))):
+            for answer in answers_of(client, Batch(part, (variant,) * len(part))):
                 if answer.error is not None:
                     raise RuntimeError(f"a call failed: {answer.error}")
                 replies.append(answer.text)
@@ -315,7 +376,7 @@ class SideBySide:
         checkpoint: str,
         row: str,
         scale: Scale,
-        limits: Mapping[str, int],
+        limits: Mapping[str, Any],
         area: tuple[int, int] | None = None,
     ) -> None:
         self._scale = scale
@@ -349,11 +410,7 @@ class SideBySide:
 
     def rows(self, case: str, messages: Sequence[Message], batch: int) -> Iterator[Row]:
         """Measure both, and yield FindIt's numbers divided by those of the loop last."""
-        pairs = [(message[0].value, message[-1].value) for message in messages]
-
-        def ask_loop() -> list[str]:
-            return [reply.strip() for reply in self._loop.replies(pairs, batch, **self._limits)]
-
+        ask_loop = partial(self._ask_loop, messages, batch)
         ask = partial(ask_client, self.client, messages, batch)
         mine = measure(ask, self._scale, self._besides[0])
         single = equal(mine.replies, self._first.setdefault(case, mine.replies))
@@ -366,6 +423,22 @@ class SideBySide:
             note += f", held {mine.reserved / plain.reserved:.3f}"
         per_query = plain.seconds / mine.seconds
         yield Row(f"  FindIt/loop, {case}", self._dtype, batch, per_query, note=note)
+
+    def by_turns(self, case: str, messages: Sequence[Message], batch: int) -> Row:
+        """Measure both one behind the other."""
+        ask = partial(ask_client, self.client, messages, batch)
+        ask_loop = partial(self._ask_loop, messages, batch)
+        return by_turns(f"FindIt/loop, {case}", self._dtype, batch, ask, ask_loop, self._scale)
+
+    def grammar_by_turns(self, case: str, messages: Sequence[Message], batch: int) -> Row:
+        """Measure replies that are held to a grammar, and free ones one behind the other."""
+        held = partial(ask_client, self.client, messages, batch, CONSTRAINED)
+        free = partial(ask_client, self.client, messages, batch)
+        return by_turns(f"constrained/free, {case}", self._dtype, batch, held, free, self._scale)
+
+    def _ask_loop(self, messages: Sequence[Message], batch: int) -> list[str]:
+        pairs = [(message[0].value, message[-1].value) for message in messages]
+        return [reply.strip() for reply in self._loop.replies(pairs, batch, **self._limits)]
 
 
 def shape(scale: Scale) -> Iterator[Row]:
@@ -386,6 +459,49 @@ def shape(scale: Scale) -> Iterator[Row]:
     size = scale.sizes[-1][0]
     questions = questions_about_one(pictures(1, size)[0], scale.shared)
     yield from on_and_off(both.client, questions, scale, f"2B, {size[0]}x{size[1]}", dtype)
+
+
+def turns(scale: Scale) -> Iterator[Row]:
+    """Measure the 2B's shape and the plain loop by turns: batches, formats, grammars."""
+    bounds = qwen3_bounds(VARIANT)
+    area = (bounds.min_pixels or 0, bounds.max_pixels or 0)
+    fixed = {"max_new_tokens": scale.new, "min_new_tokens": scale.new}
+    most = replace(scale, batches=scale.turn_batches)
+    both = SideBySide(save_shape(scale, scale.dtypes[0]), "Qwen3-VL", most, fixed, area)
+    size = scale.sizes[0][0]
+    for batch in scale.turn_batches:
+        yield both.by_turns(f"{size[0]}x{size[1]}", photo_messages(batch, size), batch)
+    batch = scale.turn_batch
+    for formats in scale.formats:
+        messages = format_messages(batch // formats, size, formats)
+        yield both.by_turns(f"{formats} formats", messages, batch)
+    yield both.grammar_by_turns(f"{size[0]}x{size[1]}", photo_messages(batch, size), batch)
+
+
+def family_turns(scale: Scale) -> Iterator[Row]:
+    """Measure tiny checkpoints of all families and the plain loop by turns."""
+    for row in FAMILIES:
+        yield from attempted(row, partial(_family_by_turns, row, scale))
+
+
+def _family_by_turns(row: str, scale: Scale) -> Iterator[Row]:
+    checkpoint = str(tiny_checkpoints.build(row, folder()))
+    batch = scale.turn_batch
+    most = replace(scale, batches=(batch,))
+    # A checkpoint's own penalty is nothing that FindIt generates with.
+    limits = {"max_new_tokens": 12, "repetition_penalty": 1.0}
+    bounds = MODELS[row].local.bounds(VARIANT)
+    area = None
+    if bounds.min_pixels and bounds.max_pixels:
+        area = (bounds.min_pixels, bounds.max_pixels)
+    both = SideBySide(checkpoint, row, most, limits, area)
+    size = scale.sizes[0][0]
+    messages = photo_messages(batch, size)
+    yield both.by_turns(row, messages, batch)
+    for formats in scale.formats:
+        shared = format_messages(batch // formats, size, formats)
+        yield both.by_turns(f"{row}, {formats} formats", shared, batch)
+    yield both.grammar_by_turns(row, messages, batch)
 
 
 def save_shape(scale: Scale, dtype: str) -> str:
@@ -759,7 +875,9 @@ def sigterm(scale: Scale) -> Iterator[Row]:
 
 MAKERS: dict[str, Callable[[Scale], Iterator[Row]]] = {
     "smoke": smoke,
+    "turns": turns,
     "shape": shape,
+    "family_turns": family_turns,
     "nano": nano,
     "families": families,
     "prefix": prefix,

@@ -14,7 +14,7 @@ class PlainLoop(NamedTuple):
     processor: Any
     model: Any
 
-    def replies(self, asked: Sequence[tuple[str, str]], batch: int, **limits: int) -> Iterator[str]:
+    def replies(self, asked: Sequence[tuple[str, str]], batch: int, **limits: Any) -> Iterator[str]:
         """Yield the replies to pairs of an image file and a text, so many at a time."""
         for first in range(0, len(asked), batch):
             part = asked[first : first + batch]

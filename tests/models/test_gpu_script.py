@@ -16,6 +16,7 @@ from paths import ROOT
 from warm_process import WarmProcess
 
 BENCHMARKS = ROOT / "benchmarks"
+FAMILIES = {"Qwen3-VL", "Qwen2.5-VL", "Qwen3.5-nothink", "GLM-4.6V", "Gemma 4", "InternVL3"}
 
 Rows = Mapping[str, Sequence[Mapping[str, Any]]]
 """By section."""
@@ -94,10 +95,23 @@ def test_replies_are_those_of_a_plain_loop(measured: Rows) -> None:
 
 
 @pytest.mark.slow
+def test_what_is_measured_by_turns_has_a_spread(measured: Rows) -> None:
+    rows = [*measured["turns"], *measured["family_turns"]]
+    timed = [row for row in rows if "/" in row["case"]]
+    assert all(" in 2 turns, " in row["note"] for row in timed)
+    cases = {row["case"] for row in timed}
+    assert {"FindIt/loop, 96x64", "FindIt/loop, 2 formats", "constrained/free, 96x64"} < cases
+    for family in FAMILIES:
+        assert {f"FindIt/loop, {family}", f"constrained/free, {family}"} < cases
+        assert f"FindIt/loop, {family}, 2 formats" in cases
+    equal = [row["note"].rpartition(" ")[2] for row in timed if "loop, 96x64" in row["case"]]
+    assert equal == ["2/2", "4/4"]
+
+
+@pytest.mark.slow
 def test_all_families_are_measured_with_one_prefill_and_without(measured: Rows) -> None:
-    families = {"Qwen3-VL", "Qwen2.5-VL", "Qwen3.5-nothink", "GLM-4.6V", "Gemma 4", "InternVL3"}
-    assert {*rates(measured["families"])} == families
-    with_and_without = {f"{each}: {how}" for each in families for how in ("on", "off")}
+    assert {*rates(measured["families"])} == FAMILIES
+    with_and_without = {f"{each}: {how}" for each in FAMILIES for how in ("on", "off")}
     assert with_and_without < {*rates(measured["prefix"])}
 
 
