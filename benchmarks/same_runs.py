@@ -300,7 +300,7 @@ def main() -> None:
             if (
                 is_kept
                 and path.name != "status.json"
-                and path.suffix not in (".lock", ".log", ".parquet")
+                and path.suffix not in (".lock", ".log", ".parquet", ".msgpack")
             ):
                 target = out / name / "-".join(inside.parts)
                 target.parent.mkdir(exist_ok=True)

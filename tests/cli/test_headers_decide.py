@@ -61,7 +61,7 @@ HEADERS = (
 def written() -> str:
     """Return all that lies in the folder, but the file that states the headers."""
     files = [path for path in Path().rglob("*") if path.is_file() and path.name != "sweep.yaml"]
-    return "\n".join(path.read_text(encoding="utf-8") for path in files)
+    return "\n".join(path.read_text(encoding="utf-8", errors="replace") for path in files)
 
 
 @every_pair("header, place", HEADERS, PLACES, fast=3)

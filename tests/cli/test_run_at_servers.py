@@ -82,6 +82,7 @@ def test_a_run_at_a_server_imports_only_what_it_needs(
     endings = ("", "_identity", "_provenance")
     expected = {f"{stem}{ending}.json" for ending in endings}
     expected |= {f"{stem}_calls.jsonl", f"{stem}_details.jsonl", f"{stem}_score.csv"}
+    expected.add(f"{stem}_sums.msgpack")
     assert {path.name for path in folder.iterdir()} == expected
 
 
@@ -166,8 +167,8 @@ def test_a_reply_that_quotes_a_key_is_not_stored(
     assert "the reply quotes a credential (the value of MY_API_KEY)" in caplog.text
     assert key not in caplog.text
     files = [path for path in (tmp_path / MODEL).iterdir() if path.is_file()]
-    assert len(files) == 6
-    assert [path for path in files if key in path.read_text()] == []
+    assert len(files) == 7
+    assert [path for path in files if key.encode() in path.read_bytes()] == []
 
 
 def test_files_have_the_name_that_was_typed(tmp_path: Path) -> None:

@@ -127,7 +127,7 @@ def files(world: World) -> RunFiles:
 
 
 def test_lines_without_parts_are_read_as_columns(files: RunFiles) -> None:
-    lines = lines_of_sums(files.details)
+    lines = lines_of_sums(files.details.read_bytes())
     assert lines is not None
     assert [line.index for line in lines] == [row.index for row in load_run(files.provenance).rows]
 

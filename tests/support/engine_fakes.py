@@ -30,7 +30,8 @@ from vlmeval_findit.protocol import (
     Described,
     ModelClient,
 )
-from vlmeval_findit.scoring import CellResult
+from vlmeval_findit.scoring import CellResult, read_sums
+from vlmeval_findit.storage import run_of
 from vlmeval_findit.sweeps import Sweep, parse_sweep, run_sweep
 
 Message = list[dict[str, str]]
@@ -195,6 +196,11 @@ def files(work_dir: Path) -> dict[str, str]:
     contents = {}
     for path in sorted(work_dir.rglob("*")):
         if path.is_dir() or path.name == ".sweep.lock":
+            continue
+        if path.name.endswith("_sums.msgpack"):
+            sums = read_sums(run_of(path))
+            assert sums is not None
+            contents[str(path.relative_to(work_dir))] = f"{[*sums.rows]} {sums.shown}"
             continue
         text = path.read_text(encoding="utf-8")
         if path.name.endswith("_provenance.json"):

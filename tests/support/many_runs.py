@@ -12,7 +12,7 @@ import pytest
 from scored_runs import CallResult, World, failing, query, speaking
 
 from vlmeval_findit.protocol import add_up
-from vlmeval_findit.scoring import read_details_line
+from vlmeval_findit.scoring import read_details_line, write_sums
 from vlmeval_findit.storage import RunFiles, run_of
 
 FORMATS = ("xyxy_json", "xyxy_text", "yxyx_json", "cxcywh_json")
@@ -66,4 +66,5 @@ def _write(to: Path, like: Path, details: Sequence[str], totals: dict[str, float
     files = RunFiles(to)
     files.predictions.hardlink_to(like)
     files.details.write_text("".join(details), "utf-8")
+    write_sums(files)
     files.provenance.write_text(json.dumps(values), "utf-8")

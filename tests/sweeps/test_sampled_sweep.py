@@ -66,6 +66,7 @@ def test_only_new_samples_are_asked(tmp_path: Path) -> None:
     whole = written["whole"]
     replies = set()
     endings = (".json", "_identity.json", "_score.csv", "_details.jsonl", "_provenance.json")
+    endings += ("_sums.msgpack",)
     assert len(whole) == 3 * 8 * len(endings)
     for sample in (1, 2, 3):
         folder = "FullImage" if sample == 1 else f"FullImage/{MORE_SAMPLES}/{sample}"

@@ -81,6 +81,7 @@ def asked(sweep: Sweep) -> int:
 def test_a_sweep_leaves_the_files_of_a_run(undisturbed: dict[str, str]) -> None:
     stem = "FullImage/FullImage_FindIt_Demo_xyxy_text"
     endings = (".json", "_identity.json", "_score.csv", "_details.jsonl", "_provenance.json")
+    endings += ("_sums.msgpack",)
     assert {stem + ending for ending in endings} <= set(undisturbed)
     assert len(undisturbed) == 8 * len(endings)
     rows = json.loads(undisturbed[stem + ".json"])

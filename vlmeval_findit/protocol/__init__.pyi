@@ -81,6 +81,8 @@ from .scored_row import (
     exceeds_floats as exceeds_floats,
     as_floats as as_floats,
     Texts as Texts,
+    texts as texts,
+    filled_column as filled_column,
     RowTable as RowTable,
     table_of as table_of,
     columns_of as columns_of,

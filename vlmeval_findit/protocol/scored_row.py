@@ -119,14 +119,20 @@ Column = NDArray[Any]
 
 def column(numbers: Sequence[Any]) -> Column:
     """Make a column of the smallest type that holds its numbers (or None) exactly."""
+    values, is_missing = filled_column(numbers)
+    return values if is_missing is None else np.ma.masked_array(values, is_missing)
+
+
+def filled_column(numbers: Sequence[Any]) -> tuple[NDArray[Any], NDArray[np.bool_] | None]:
+    """Return the numbers of a column, 0 for None, and where None is (None: nowhere)."""
     if None not in numbers:
-        return np.array(numbers, dtype=_smallest_type(numbers))
+        return np.array(numbers, dtype=_smallest_type(numbers)), None
     known = [number for number in numbers if number is not None]
     values = np.array(known, dtype=_smallest_type(known))
     is_missing = np.array([number is None for number in numbers])
     filled = np.zeros(len(numbers), dtype=values.dtype)
     filled[~is_missing] = values
-    return np.ma.masked_array(filled, is_missing)
+    return filled, is_missing
 
 
 def _smallest_type(numbers: Sequence[Any]) -> Any:

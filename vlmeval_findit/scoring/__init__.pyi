@@ -53,6 +53,13 @@ from .score_reading import (
     read_details_line as read_details_line,
 )
 
+from .stored_sums import (
+    SumsOfRows as SumsOfRows,
+    read_sums as read_sums,
+    sums_in_details as sums_in_details,
+    write_sums as write_sums,
+)
+
 from .score_seal import (
     ScoreBasis as ScoreBasis,
     alike_but_for_time as alike_but_for_time,

@@ -56,17 +56,13 @@ class LineOfSums(_DetailsLine):
     image_sha256: Any = None  # The images of the row; its key is SHOWN
 
 
-def lines_of_sums(path: Path) -> list[LineOfSums] | None:
+def lines_of_sums(details: bytes) -> list[LineOfSums] | None:
     """Read all lines of a details file, without objects for the details that no board needs.
 
     None: a line has parts or is damaged; :func:`stored_rows` reads it, or says what is wrong.
-
-    Raises:
-        OSError: the file cannot be read.
     """
     try:
-        with open_text(path) as text:
-            lines = parse_lines(LineOfSums, text.read())
+        lines = parse_lines(LineOfSums, details.decode("utf-8-sig"))
     except ValueError:
         return None
     return None if any(line.parts for line in lines) else lines

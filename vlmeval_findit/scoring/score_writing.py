@@ -1,7 +1,8 @@
 """Write the files of a score next to its predictions; needs neither torch nor vlmeval.
 
 ``<stem>_score.csv`` is the row that goes into a leaderboard, ``<stem>_details.jsonl`` holds every
-query (boxes, IoUs, hits, reason), ``<stem>_provenance.json`` what the score rests on.
+query (boxes, IoUs, hits, reason), ``<stem>_provenance.json`` what the score rests on. Of boxes,
+``<stem>_sums.msgpack`` has the sums of the details for boards.
 """
 
 from __future__ import annotations
@@ -37,6 +38,7 @@ from .provenance import (
 from .row_scoring import RunScore
 from .score_reading import ScoreFileError
 from .score_seal import SEAL, ScoreBasis, seal_of
+from .stored_sums import write_sums
 
 
 def write_score(
@@ -46,7 +48,7 @@ def write_score(
     basis: ScoreBasis | None = None,
     failed: int = 0,
 ) -> RunFiles:
-    """Write score, details and provenance next to a prediction file, each whole or not at all.
+    """Write the files of a score next to a prediction file, each whole or not at all.
 
     A score in another space than the recorded space, or with reviews, is written next to the
     recorded score.
@@ -62,6 +64,8 @@ def write_score(
         f.write(as_csv([score_row(run)]))
     with atomic_write(files.details) as f:
         f.writelines(map(details_line, run.rows) if details is None else details)
+    if run.reviews is None and run.benchmark.errors.in_sums:
+        write_sums(files)
     values = provenance_values(provenance_of(run, predictions))
     if basis is not None and _is_known_by_hashes(run, values):
         values[SEAL] = seal_of(values, run, files, basis, failed)

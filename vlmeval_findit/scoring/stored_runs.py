@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ..benchmarks import benchmark_of, parse
-from ..core import file_sha256
+from ..core import file_sha256, read_bytes
 from ..protocol import (
     Benchmark,
     DatasetNameError,
@@ -28,10 +28,9 @@ from ..protocol import (
     ScoredRow,
     SumName,
     add_up,
-    columns_of,
     cost_in,
-    exceeds_floats,
     failures,
+    indices,
     none_answered,
     plugin_conflicts,
     sum_rows,
@@ -55,7 +54,8 @@ from ..storage import (
 from .new_identity import installed_plugins
 from .prediction_names import NAME_RUNS, prediction_files, refuse_missing_runs, score_command
 from .provenance import Provenance, read_provenance
-from .score_reading import ScoreFileError, lines_of_sums, stored_rows
+from .score_reading import ScoreFileError, stored_rows
+from .stored_sums import read_sums, sums_in_details
 
 
 class RowData(Enum):
@@ -261,7 +261,7 @@ def load_run(provenance: Path, keep: RowData = RowData.DETAILS) -> Run:
     try:
         stored = read_provenance(provenance)
         variant = _variant(provenance, stored)
-        read = None if keep is RowData.DETAILS else _read_sums(stored, variant, details)
+        read = None if keep is RowData.DETAILS else _read_sums(stored, variant, files)
         read = read or _read_rows(stored, variant, details)
     except FileNotFoundError:
         raise RunError(f"{details} is missing; {_again(files)}") from None
@@ -294,7 +294,7 @@ class _ReadRows(NamedTuple):
     """The rows of a run, and what else its details say."""
 
     rows: Sequence[ScoredRow]
-    shown: Mapping[int, Shown]  # The images of each row, perhaps none
+    shown: Mapping[int, Shown]  # The images of rows of which they are known
     costs: RunCosts
     random: RandomRows | None = None
 
@@ -304,9 +304,10 @@ def _read_rows(stored: Provenance, variant: DatasetVariant, details: Path) -> _R
     random = None
     if stored.reviews is not None:
         random = stored.reviews.random_rows(rows, benchmark_of(variant).errors)
+    shown = {row.index: shown_in(row.details.get(SHOWN_COLUMN)) for row in rows}
     return _ReadRows(
         rows=rows,
-        shown={row.index: shown_in(row.details.get(SHOWN_COLUMN)) for row in rows},
+        shown={index: images for index, images in shown.items() if images},
         costs=stored.costs if _has_costs(stored) else _sum_of_costs(rows),
         random=random,
     )
@@ -323,25 +324,17 @@ def _sum_of_costs(rows: Iterable[ScoredRow]) -> RunCosts:
 
 def _with_details(stored: Provenance, read: _ReadRows) -> Provenance:
     """Complete a provenance by what the details say; its totals were for checking these."""
-    shown = {index: images for index, images in read.shown.items() if images}
-    return replace(
-        stored, costs=read.costs, rows=frozenset(read.shown), shown=shown, totals={}, metrics={}
-    )
+    rows = frozenset(indices(read.rows))
+    return replace(stored, costs=read.costs, rows=rows, shown=read.shown, totals={}, metrics={})
 
 
-def _read_sums(stored: Provenance, variant: DatasetVariant, path: Path) -> _ReadRows | None:
+def _read_sums(stored: Provenance, variant: DatasetVariant, files: RunFiles) -> _ReadRows | None:
     """Read rows straight into columns; None where a score needs more of them, or is damaged."""
     in_sums = benchmark_of(variant).errors.in_sums
     if not _has_costs(stored) or stored.reviews is not None or not in_sums:
         return None
-    lines = lines_of_sums(path)
-    if lines is None:
-        return None
-    rows = columns_of(lines)
-    if any(map(exceeds_floats, rows.sums.values())):
-        return None
-    shown = {line.index: shown_in(line.image_sha256) for line in lines}
-    return _ReadRows(rows, shown, stored.costs)
+    sums = read_sums(files) or sums_in_details(read_bytes(files.details))
+    return None if sums is None else _ReadRows(sums.rows, sums.shown, stored.costs)
 
 
 def read_details(run: Run, places: Collection[int] | None = None) -> Sequence[ScoredRow]:

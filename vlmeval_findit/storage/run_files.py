@@ -59,6 +59,11 @@ class RunFiles:
         return self._file("details", ".jsonl")
 
     @property
+    def sums(self) -> Path:
+        """The sums of the details in columns, which may be missing."""
+        return self._file("sums", ".msgpack")
+
+    @property
     def provenance(self) -> Path:
         return self._file("provenance", ".json")
 
@@ -72,7 +77,8 @@ OTHER_SPACE = ".space-"
 REVIEWED = ".reviewed-"
 
 _MARK = rf"(?P<space>{re.escape(OTHER_SPACE)}.+?)?({re.escape(REVIEWED)}[0-9a-f]+)?"
-_RESULT = re.compile(rf"(?P<run>.+)_(provenance|identity|calls|score|details)(?P<mark>{_MARK})")
+_KIND = "provenance|identity|calls|score|details|sums"
+_RESULT = re.compile(rf"(?P<run>.+)_({_KIND})(?P<mark>{_MARK})")
 
 
 def run_of(path: Path) -> RunFiles:
