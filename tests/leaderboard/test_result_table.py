@@ -163,6 +163,18 @@ def test_amounts_in_a_sheet_have_three_digits(tmp_path) -> None:
     assert sheet.column_dimensions["A"].width > len("1,000,004")
 
 
+@pytest.mark.parametrize("letters", [4, 18, 19, 25, 40, 80])
+@pytest.mark.parametrize("kind", [FieldType.VALUE, FieldType.COUNT, FieldType.AMOUNT])
+def test_a_head_of_a_sheet_breaks_between_words(tmp_path, kind: FieldType, letters: int) -> None:
+    """Programs break a word inside where its column is narrower; none is wider than a page."""
+    word = f"Set_{'M' * (letters - 4)}"
+    table = Table("Scores", [Field(f"{word} elsewhere", kind)], [[1.0]])
+    write_sheets({"Scores": table}, tmp_path / "book.xlsx")
+    width = load_workbook(tmp_path / "book.xlsx")["Scores"].column_dimensions["A"].width
+    assert width <= 60
+    assert width == 60 or width > 1.2 * max(letters, len("elsewhere"))
+
+
 def test_some_rows_keep_what_is_published() -> None:
     """The rows below are, of three here the last; of the first two none is."""
     assert [TABLE.first(most).quoted for most in (1, 2, 3, 9)] == [0, 0, 1, 1]

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import replace
 from itertools import pairwise
-from math import floor, log10
+from math import ceil, floor, log10
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -39,7 +39,7 @@ _WIDEST = 60
 _LONGEST_NAME = 31
 _NOTES_WIDTH = 90  # A column that is wider than a page is cut off in print
 _INTERVAL_WIDTH = 12
-_WORD_WIDTH = 20  # Up to which a column of short numbers is as wide as the words of its head
+_LETTER = 1.2  # Width of a bold letter, in those of a sheet: programs break longer words
 _PAGE_WIDTH = 180  # Characters across a page, A4 or letter, that can still be read
 _PAGE_SCALE = 54  # Percent, at which these fit on letter, between margins of half an inch
 
@@ -225,7 +225,7 @@ def _fill_column(
     elif field.kind is FieldType.AMOUNT:
         longest = max([longest, *(len(text_of(field, cell)) for cell in cells)])
     word = max(map(len, field.name.split()), default=0)
-    width = max(longest + 3, min(word + 1, _WORD_WIDTH))
+    width = max(longest + 3, ceil(_LETTER * word) + 1)
     sheet.column_dimensions[get_column_letter(at)].width = min(_WIDEST, width)
     if field.interval:
         _put_head(sheet, at + 1, styles, "95 % interval")
