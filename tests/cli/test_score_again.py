@@ -54,6 +54,20 @@ def unrecorded(world: World, name: str = NAME, model: str = "Old") -> Path:
     return path
 
 
+@pytest.mark.parametrize("command", ["score", "calibration", "coords", "errors"])
+def test_one_line_says_what_all_scores_were_told(
+    command: str, world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    folder = unrecorded(world, model="A").parent.parent
+    for model in ("B", "C"):
+        unrecorded(world, model=model)
+    assert main(["score", str(folder), "--space", "unit"]) == 0
+    say_once.cache_clear()
+    caplog.clear()
+    main([command, str(folder)])
+    assert caplog.text.count("as the last score was told") <= 1
+
+
 @every_pair("what, lost", TOLD, ["nothing", "details", "score"])
 def test_what_a_score_was_told_is_known_again(
     what: str, lost: str, world: World, caplog: pytest.LogCaptureFixture
@@ -68,7 +82,7 @@ def test_what_a_score_was_told_is_known_again(
     caplog.clear()
     assert main(["score", str(path.parent)]) == 0
     assert told_of(path) == first
-    assert "as its last score was told" in caplog.text
+    assert "as the last score was told" in caplog.text
     assert main(["coords", str(path.parent)]) in (0, 1)
     assert main(["leaderboard", str(path.parent)]) == 0
 
@@ -131,7 +145,7 @@ def test_the_last_score_goes_before_the_table(first: int) -> None:
     chosen = choose_value(SPACE_SETTING, "M", **{name: VALUES[name] for name in names})
     assert chosen.value == "abcde"[first]
     if names[0] == "last":
-        assert "M: coordinate space c, as its last score was told, in place of d (t)" in (
+        assert "coordinate space c, as the last score was told, in place of d (t)" in (
             chosen.remark
         )
 

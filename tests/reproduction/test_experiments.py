@@ -106,5 +106,5 @@ def test_an_experiment_asks_the_first_pictures(
     assert (sweep.pictures, prompts) == (PictureSample(500, pictures=50), "glm-1")
     assert sweep.journal == asked(setup)[0].journal
     # Commands over a folder of runs leave it out.
-    assert (sweep.work_dir.parent / PROBE_FILE).is_file()
-    assert not (sweep.journal.parent / PROBE_FILE).exists()
+    assert sweep.mark == sweep.work_dir.parent / PROBE_FILE
+    assert sweep.mark.parent != sweep.journal.parent

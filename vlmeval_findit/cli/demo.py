@@ -5,7 +5,6 @@ Needs no network and no download.
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, redirect_stderr, redirect_stdout
@@ -20,7 +19,7 @@ from ..analysis import BestFormats, format_averages
 from ..benchmarks import parse
 from ..benchmarks.findit import PREFIX, FormatAxes
 from ..coords import check_run, replies_of_run
-from ..core import EXIT_INTERRUPTED, activation, as_called, write_text_once
+from ..core import EXIT_INTERRUPTED, activation, as_called
 from ..engine import StoppedError, cancelled_by_signals
 from ..leaderboard import (
     OVERALL,
@@ -116,13 +115,11 @@ class Demonstration:
         """Ask models, in their best formats where a file has them; all stages share a journal."""
         runs = self.folder / "runs"
         runs.mkdir(parents=True, exist_ok=True)
-        # Commands over a folder of other runs leave them out.
-        mark = {"written by": "vlmeval_findit demo"}
-        write_text_once(runs / DEMO_FILE, f"{json.dumps(mark)}\n")
         sweep = Sweep(
             models=tuple(ModelEntry(model, settings=ENGINE) for model in models),
             work_dir=runs,
             journal=self.folder / SWEEP_JOURNAL,
+            mark=runs / DEMO_FILE,
             **fields,
         )
         if best is not None:

@@ -26,7 +26,7 @@ from ..coords import (
     replies_of_run,
     space_row_of,
 )
-from ..core import EXIT_INTERRUPTED, sha256_of, write_text_once
+from ..core import EXIT_INTERRUPTED, sha256_of
 from ..data import PROBE_SCENE_COUNT, PROBE_SIZES
 from ..models import (
     ModelEntry,
@@ -134,8 +134,6 @@ def command(options: ModelOptions, model: str, form: str, limit: int, work_dir: 
         )
     budget = budget_for(sweep)
     deployments = deployments_for(sweep, options, budget)
-    mark = {"written by": "vlmeval_findit probe"}
-    write_text_once(sweep.journal.with_name(PROBE_FILE), f"{json.dumps(mark)}\n")
     results, status = results_of(partial(run_sweep, sweep, deployments), sweep.journal)
     report_spending(budget)
     if status == EXIT_INTERRUPTED or not results:
@@ -206,6 +204,7 @@ def _sweep(
         limit=limit,
         work_dir=folder / f"{limit}",
         journal=folder / SWEEP_JOURNAL,
+        mark=folder / PROBE_FILE,
         serve=serving,
         max_usd=options.max_usd,
     )

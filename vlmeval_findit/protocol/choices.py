@@ -109,7 +109,8 @@ def choose_value(
         instead = ""
         if known is not None and known.value != last:
             instead = f"{IN_PLACE_OF}{in_words(known.value)} ({known.source})"
-        told = f"{model}: {setting.noun} {in_words(last)}, as its last score was told{instead}"
+        # Of no single model: where a folder's are all alike this is printed once.
+        told = f"{setting.noun} {in_words(last)}, as the last score was told{instead}"
         another = f"For another type {setting.instead.format('…')}"
         remark = f"{told}. {_ignored(setting, model, last, variable) or another}"
         return ChosenValue(last, f"{STATED_SOURCE}{instead}", remark)

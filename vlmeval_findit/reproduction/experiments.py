@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from ..core import sha256_of, write_text_once
+from ..core import sha256_of
 from ..protocol import Predictions
 from ..storage import PROBE_FILE, SWEEP_JOURNAL
 from ..sweeps import Sweep
@@ -72,11 +72,10 @@ class Experiments:
         """Ask another setup about the first pictures of its sample, so many of each dataset."""
         smaller = replace(setup, sample=replace(setup.sample, pictures=pictures))
         folder = self._deployment_folder(setup) / "experiments"
-        # Commands over a folder of runs leave experiments out, as they do probes.
-        mark = {"written by": "vlmeval_findit reproduce"}
-        write_text_once(folder / PROBE_FILE, f"{json.dumps(mark)}\n")
         sweep = self.sweep(smaller, folder / self.folder(smaller).name)
-        return measure_figure(smaller, self.ask_sweep(sweep, smaller.prompts))
+        # Commands over a folder of runs leave experiments out, as they do probes.
+        marked = replace(sweep, mark=folder / PROBE_FILE)
+        return measure_figure(smaller, self.ask_sweep(marked, smaller.prompts))
 
     def _deployment_folder(self, setup: Setup) -> Path:
         """Return the folder of a deployment: another one never goes on with its calls."""

@@ -50,6 +50,8 @@ class Sweep(SweepOptions):
     views: Views = field(default_factory=Views)
     work_dir: Path = Path("outputs")
     journal: Path = Path("outputs/calls.jsonl")
+    mark: Path | None = None
+    """File that says of its folder: commands over other runs leave these out, as a probe's."""
     pictures: PictureSample | None = None  # Of each table; None: all its pictures
     skip_missing: bool = False
     force: bool = False  # override what runs recorded

@@ -9,7 +9,7 @@ from functools import partial
 from itertools import chain
 
 from ..analysis import choose_best_format
-from ..core import Lock
+from ..core import Lock, write_text_once
 from ..engine import (
     ONE_WRITER,
     CancelToken,
@@ -62,6 +62,8 @@ def run_sweep(
         engine = Engine(watcher, cancel, open_journal)
         for deployment in deployments:
             deployment.check()
+        if sweep.mark is not None:
+            write_text_once(sweep.mark, '{"written by": "vlmeval_findit"}\n')
         if sweep.batch is not None:
             note_batch_journal(sweep.work_dir, sweep.journal)
         stack.enter_context(Lock(sweep_lock, ONE_WRITER))
