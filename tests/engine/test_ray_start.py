@@ -9,6 +9,7 @@ import tempfile
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import ExitStack, nullcontext
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -170,18 +171,72 @@ async def dies() -> AsyncIterator[Any]:
     yield
 
 
-def test_replicas_without_a_machine_say_what_to_type(
+class FakeCluster(SimpleNamespace):
+    """Stands for Ray: a cluster that has so many processors at each look, the last for ever."""
+
+    def __init__(self, *processors: int) -> None:
+        super().__init__(exceptions=SimpleNamespace(RayActorError=DiedError))
+        self._processors = processors
+        self.looks = 0
+
+    def kill(self, actor: Any) -> None:
+        pass
+
+    def cluster_resources(self) -> dict[str, float]:
+        self.looks += 1
+        return {"CPU": self._processors[min(self.looks, len(self._processors)) - 1]}
+
+
+@pytest.fixture
+def run_on(
     lmu_data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+) -> Callable[[FakeCluster, Method], None]:
+    """Return what runs a sweep with a replica of a cluster; its calls end as it dies."""
     monkeypatch.setenv("LMUData", str(lmu_data))
-    loads = Method(lambda: asyncio.sleep(0, "a machine"), asyncio.Future)
-    handle = SimpleNamespace(ready=loads, ask=Method(dies, dies), stop=Method(dies, dies))
-    actors_die = SimpleNamespace(RayActorError=DiedError)
-    fake = SimpleNamespace(exceptions=actors_die, kill=lambda actor: None)
     monkeypatch.setattr(ray_backend, "_COMES_BACK", 0.01)
-    monkeypatch.setattr(ray_backend, "_ray", lambda: fake)
-    monkeypatch.setattr(ray_backend, "cluster", lambda ray: nullcontext())
-    monkeypatch.setattr(ray_backend, "replicas", lambda *anything: nullcontext([handle]))
-    host = FakeDeployment(None, lambda _: RayBackend(lambda: None, CallOptions()))
+    monkeypatch.setattr(ray_backend, "_LOOKS", 0.001)
+
+    def run(cluster: FakeCluster, loads: Method) -> None:
+        handle = SimpleNamespace(ready=loads, ask=Method(dies, dies), stop=Method(dies, dies))
+        monkeypatch.setattr(ray_backend, "_ray", lambda: cluster)
+        monkeypatch.setattr(ray_backend, "cluster", lambda ray: nullcontext())
+        monkeypatch.setattr(ray_backend, "replicas", lambda *anything: nullcontext([handle]))
+        options = CallOptions()
+        go(demo_sweep(tmp_path), FakeDeployment(None, lambda _: RayBackend(lambda: None, options)))
+
+    return run
+
+
+LOADED = partial(asyncio.sleep, 0, "a machine")
+NEVER = asyncio.Future
+
+# What loading a model does, at first and when a replica is started again, and what a cluster has
+LOST = {
+    "a replica that answers, its machine stays": (LOADED, NEVER, (1,)),
+    "a replica that answers, with its machine": (LOADED, NEVER, (1, 1, 0)),
+    "a replica that loads, with its machine": (NEVER, NEVER, (1, 1, 0)),
+    "a machine that came late": (NEVER, NEVER, (0, 0, 1, 0)),
+}
+
+
+@pytest.mark.parametrize("what", LOST)
+def test_replicas_without_a_machine_say_what_to_type(
+    what: str, run_on: Callable[[FakeCluster, Method], None]
+) -> None:
+    first, then, processors = LOST[what]
     with pytest.raises(UnfinishedError, match=r"no machine had room .* Type ray status"):
-        go(demo_sweep(tmp_path), host)
+        run_on(FakeCluster(*processors), Method(first, then))
+
+
+def test_a_cluster_that_may_yet_grow_is_waited_for(
+    run_on: Callable[[FakeCluster, Method], None],
+) -> None:
+    cluster = FakeCluster(0)
+
+    async def load() -> None:
+        while cluster.looks < 50:
+            await asyncio.sleep(0.001)
+        raise ValueError("loaded at last")
+
+    with pytest.raises(UnfinishedError, match="loaded at last"):
+        run_on(cluster, Method(load, load))

@@ -25,7 +25,7 @@ from .backend import (
 )
 from .local_backend import batch_of
 from .plan import WorkItem
-from .ray_cluster import cluster, code_sha256, replicas
+from .ray_cluster import cluster, code_sha256, replicas, room_for
 from .retry_scheduler import Assignment, FinishedItem, Scheduler
 from .server_state import CallOutcome, ServerPolicy
 
@@ -38,7 +38,10 @@ _POLICY = ServerPolicy(
     hold_siblings=False,
 )
 
-_COMES_BACK = 900.0  # seconds for a replica that died to load its model again
+# Seconds for a replica that died to load its model again, and for a cluster that lost its machines
+# to have others
+_COMES_BACK = 900.0
+_LOOKS = 5.0  # seconds between two looks at what machines there are
 
 
 class RayBackend:
@@ -60,7 +63,7 @@ class RayBackend:
         except CancelledError:
             return
         with cluster(ray), replicas(ray, self._load, self._inference) as handles:
-            run = _RayRun(ray, scheduler, handles, cancel)
+            run = _RayRun(ray, scheduler, handles, cancel, self._inference)
             async with aclosing(run.results()) as results:
                 async for finished in results:
                     for result in finished:
@@ -87,16 +90,24 @@ class _Actor:
 
 class _RayRun(ScheduledRun[WorkResult]):
     def __init__(
-        self, ray: Any, scheduler: Scheduler, handles: Iterable[Any], cancel: CancelToken
+        self,
+        ray: Any,
+        scheduler: Scheduler,
+        handles: Iterable[Any],
+        cancel: CancelToken,
+        inference: CallOptions,
     ) -> None:
         super().__init__(scheduler, cancel)
         self._ray = ray
+        self._inference = inference
+        self._waits: set[asyncio.Timeout] = set()  # Of replicas that start
         self._starting = 0
         self._partial: list[WorkResult] = []
         self._problem: BaseException = RuntimeError("no replica is left")
         self._actors = [_Actor(f"replica {at}", handle) for at, handle in enumerate(handles, 1)]
         for actor in self._actors:
             self._start(actor)
+        self._go(self._watch_machines(), calls=False)
 
     def _stop(self) -> None:
         for actor in self._actors:
@@ -135,24 +146,47 @@ class _RayRun(ScheduledRun[WorkResult]):
         async def start() -> None:
             try:
                 async with asyncio.timeout(within) as limit:
+                    self._waits.add(limit)
                     ready = actor.handle.ready.options(max_task_retries=-1)
                     actor.machine = await ready.remote(code_sha256())
                 self._scheduler.add_server(actor.name, 1, actor)
             except Exception as error:
                 why = _cause(error)
-                if within is not None and limit.expired():
+                if limit.expired():
                     why = TimeoutError(
-                        f"it died, and no machine had room for it within {within / 60:g} minutes. "
-                        "Type ray status to see what the cluster has; the same command goes on"
+                        f"its machine is gone, and no machine had room for it within "
+                        f"{_COMES_BACK / 60:g} minutes. Type ray status to see what the cluster "
+                        "has; the same command goes on"
                     )
                 self._lose(actor, "does not load its model", why)
             finally:
+                self._waits.discard(limit)
                 self._starting -= 1
                 self._scheduler.servers_may_come = self._starting > 0
 
         self._starting += 1
         self._scheduler.servers_may_come = True
         self._go(start(), calls=False)
+
+    async def _watch_machines(self) -> None:
+        """End the wait of replicas once a cluster that had machines has had none for long.
+
+        A cluster that never had room may yet grow: there they wait for as long as it takes.
+        """
+        last_room: float | None = None
+        while True:
+            await asyncio.sleep(_LOOKS)
+            try:
+                room = await asyncio.to_thread(room_for, self._ray, self._inference)
+            except Exception as error:
+                log.debug("the cluster does not say what it has", exc_info=error)
+                continue
+            now = self._loop.time()
+            if room >= 1:
+                last_room = now
+            elif last_room is not None and now - last_room > _COMES_BACK:
+                for limit in self._waits:
+                    limit.reschedule(now)
 
     def _lose(self, actor: _Actor, what: str, error: BaseException) -> None:
         log.warning("%s %s: %s", actor, what, error_line(error))

@@ -124,21 +124,32 @@ def _no_cluster(address: str, error: Exception) -> str:
     )
 
 
+def _needs(inference: CallOptions) -> dict[str, float]:
+    """Return what a replica needs of a cluster."""
+    resources = {"CPU": inference.cpus, "GPU": inference.gpus}
+    return {kind: need for kind, need in resources.items() if need}
+
+
+def room_for(ray: Any, inference: CallOptions) -> float:
+    """Return how many replicas the machines of a cluster could run if nothing else did."""
+    resources = ray.cluster_resources()
+    needs = _needs(inference)
+    return min((resources.get(kind, 0) / need for kind, need in needs.items()), default=1)
+
+
 @contextmanager
 def replicas(ray: Any, load: Loader, inference: CallOptions) -> Iterator[list[Any]]:
     """Yield a model's actors, as many as requested or fit; ValueError if GPUs would be idle."""
     from ray.util.placement_group import placement_group, remove_placement_group
     from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 
-    resources = ray.cluster_resources()
-    if not inference.gpus and (gpus := resources.get("GPU", 0)):
+    if not inference.gpus and (gpus := ray.cluster_resources().get("GPU", 0)):
         raise ValueError(
             f"--gpus 0: replicas would run on CPUs, but the cluster has {gpus:g} GPUs. "
             "Type --gpus 1, or start Ray with --num-gpus 0"
         )
-    resources_each = {"CPU": inference.cpus, "GPU": inference.gpus}
-    needs = {kind: need for kind, need in resources_each.items() if need}
-    room = min((resources.get(kind, 0) / need for kind, need in needs.items()), default=1)
+    needs = _needs(inference)
+    room = room_for(ray, inference)
     if room < 1:
         log.warning("a replica needs %s: none starts until the cluster has them", needs)
     for module in loaded_files():
