@@ -128,7 +128,8 @@ def test_a_model_that_is_interrupted_while_it_is_loaded(kind: str, tmp_path: Pat
     whole = FakeModel()
     go(demo_sweep(tmp_path), FakeDeployment(whole))
     assert whole.calls == CALLS
-    assert len(files(tmp_path / "out")) == 8 * 5
+    of_each = ("", "_identity", "_details", "_sums", "_provenance", "_score")
+    assert len(files(tmp_path / "out")) == 8 * len(of_each)
 
 
 # --- signals --------------------------------------------------------------------------------------
