@@ -222,7 +222,10 @@ def test_a_damaged_offline_run_is_written_again(world: World, capsys) -> None:
         shutil.rmtree(record.parent)
         record.parent.write_text("no folder")
 
-    for damage in (Path.unlink, lambda record: record.write_bytes(b""), into_file):
+    def to_header(record: Path) -> None:
+        record.write_bytes(record.read_bytes()[:7])
+
+    for damage in (Path.unlink, lambda record: record.write_bytes(b""), to_header, into_file):
         damage(record)
         capsys.readouterr()
         assert track(world, *flags, to="wandb") == 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,6 +16,9 @@ from .export_folder import make_store
 from .local_store import LocalStore
 from .targets import ExportError, NotExportableError
 from .trackers import log_new
+
+_HEADER = 7  # bytes of a record without entries
+_WRITES = 60.0  # seconds
 
 
 def to_wandb(
@@ -50,7 +54,7 @@ class _WandbStore(LocalStore):
         is_written = False
         for written in self._folder.glob(f"offline-run-*-{key}"):
             # Without its record, ``wandb sync`` has nothing to send.
-            if any(record.stat().st_size for record in written.glob(f"run-*{key}.wandb")):
+            if any(map(_has_entries, written.glob(f"run-*{key}.wandb"))):
                 is_written = True
             elif written.is_dir():
                 shutil.rmtree(written)
@@ -89,6 +93,7 @@ class _WandbStore(LocalStore):
             yield run
             run.finish()
             (written,) = Path(temporary, "wandb").glob(f"offline-run-*-{key}")
+            _wait_for_entries(written, name)
             for unused in ("logs", "tmp"):
                 shutil.rmtree(written / unused, ignore_errors=True)
             written.replace(self._folder / written.name)
@@ -97,3 +102,19 @@ class _WandbStore(LocalStore):
         import wandb
 
         return wandb.Image(picture, caption=caption)
+
+
+def _has_entries(record: Path) -> bool:
+    return record.stat().st_size > _HEADER
+
+
+def _wait_for_entries(written: Path, name: str) -> None:
+    """Wait for wandb's own process, which may write a run's record after the run is finished.
+
+    Raises ExportError.
+    """
+    end = time.monotonic() + _WRITES
+    while not any(map(_has_entries, written.glob("run-*.wandb"))):
+        if time.monotonic() > end:
+            raise ExportError(f"{name}: wandb wrote nothing within {_WRITES:g} seconds")
+        time.sleep(0.05)
