@@ -162,7 +162,7 @@ def test_a_truncated_reply_has_its_reason(
 
 @pytest.mark.parametrize(
     ("answer", "text"),
-    [("null", ""), ("NaN", ""), ("[1, 2.5]", "[1, 2.5]"), ("7", "7"), ('[["é"]]', '[["é"]]')],
+    [("[1, 2.5]", "[1, 2.5]"), ('[["é"]]', '[["é"]]')],
 )
 def test_a_reply_that_is_not_text(tmp_path: Path, answer: str, text: str) -> None:
     path = file(tmp_path, "json", f'[{{"index": 0, "prediction": {answer}}}]')

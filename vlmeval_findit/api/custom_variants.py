@@ -21,6 +21,7 @@ from ..benchmarks.findit import Family as Family
 from ..boxes import Space, Truth
 from ..core import suggestion
 from ..protocol import (
+    NO_REPLY,
     THINK,
     USUAL_THOUGHTS,
     MarksError,
@@ -306,13 +307,12 @@ def _between(reply: Reply, marks: ThoughtMarks) -> Reply:
     return replace(reply, text=answer.strip(), recorded=record)
 
 
-_NO_ANSWER = ReplyRecord(call={"error": "no reply"})
 _PLAIN = ReplyRecord()
 
 
 def _reply(at: int, value: ReplyLike) -> Reply:
     if value is None:
-        return Reply(at, "", _NO_ANSWER)
+        return Reply(at, "", NO_REPLY)
     if isinstance(value, str):
         return Reply(at, value, _PLAIN)
     if isinstance(value, Reply):

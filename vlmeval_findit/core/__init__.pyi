@@ -193,6 +193,13 @@ from .web_address import (
     untrusted as untrusted,
 )
 
+from .standing_twice import (
+    StandsTwiceError as StandsTwiceError,
+    find_twice as find_twice,
+    refuse_columns_twice as refuse_columns_twice,
+    open_zip as open_zip,
+)
+
 from .unpacking import (
     UnpackedSizeError as UnpackedSizeError,
     most_unpacked as most_unpacked,

@@ -9,7 +9,6 @@ from __future__ import annotations
 import codecs
 import json
 import re
-from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from io import BufferedReader, TextIOWrapper
@@ -22,6 +21,7 @@ import yaml
 
 from .files import open_regular
 from .formatting import plain_value, quoted_value
+from .standing_twice import find_twice
 
 
 class TextError(ValueError):
@@ -142,9 +142,9 @@ def refuse_equal_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """
     values = dict(pairs)
     if len(values) < len(pairs):
-        names = Counter(name for name, _ in pairs)
-        twice, _ = names.most_common(1)[0]
-        raise EqualKeysError(f"duplicate key {quoted_value(twice)}: give each its own name")
+        twice = find_twice(name for name, _ in pairs)
+        assert twice is not None
+        raise EqualKeysError(f"duplicate key {quoted_value(twice.name)}: give each its own name")
     return values
 
 

@@ -7,11 +7,12 @@ import io
 import os
 import resource
 import threading
-import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
+
+from .standing_twice import open_zip
 
 _ALWAYS = 32 << 20  # Bytes that any file may unpack to
 _TIMES = 60  # More than repeated rows of annotations and replies are packed
@@ -102,9 +103,10 @@ def _taken_memory() -> int | None:
 def check_sheets(f: BinaryIO) -> None:
     """Raise UnpackedSizeError for a workbook that unpacks to more than a table has.
 
-    zipfile reads no more of a member than the archive states, so the stated sizes bind.
+    zipfile reads no more of a member than the archive states, so the stated sizes bind.  Of two
+    members of one name it would read the last: see :func:`open_zip`.
     """
-    with zipfile.ZipFile(f) as archive:
+    with open_zip(f) as archive:
         members = archive.infolist()
     packed = f.seek(0, io.SEEK_END)
     f.seek(0)

@@ -53,6 +53,7 @@ from .chat_messages import (
     tool_calls_in as tool_calls_in,
     host_record as host_record,
     stored_reply as stored_reply,
+    is_no_reply as is_no_reply,
     texts_elsewhere as texts_elsewhere,
     thought_in as thought_in,
 )
@@ -104,6 +105,7 @@ from .replies import (
     TEXTS_UNDER as TEXTS_UNDER,
     ReplyRecord as ReplyRecord,
     NOTHING_RECORDED as NOTHING_RECORDED,
+    NO_REPLY as NO_REPLY,
     call_failed as call_failed,
     Reply as Reply,
     Replies as Replies,

@@ -255,7 +255,8 @@ def stored_reply(value: object) -> ReplyText:
     """Return the reply in a parsed JSON value: a message's text, or the value as JSON text.
 
     Raises:
-        NotAReplyError: the reply is a text inside the value, which was not unpacked.
+        NotAReplyError: the reply is a text inside the value, which was not unpacked; or the value
+            is a number, which a program made of a text.
 
     >>> stored_reply({"role": "assistant", "content": "[]"}).text
     '[]'
@@ -264,8 +265,12 @@ def stored_reply(value: object) -> ReplyText:
     """
     if isinstance(value, str):
         return ReplyText(value)
-    if value is None or value != value:  # pandas' NaN
+    if is_no_reply(value):
         return ReplyText("")
+    if not isinstance(value, dict | list):
+        raise NotAReplyError(
+            f"{quoted_value(value)} is no text: store the reply as the text that it was"
+        )
     messages = messages_in(value)
     if messages and any("role" in message for message in messages):
         return last_answer(messages)
@@ -275,6 +280,15 @@ def stored_reply(value: object) -> ReplyText:
     if inside:
         raise NotAReplyError(f"{inside}: store that text itself, or the JSON of all as text")
     return ReplyText(json.dumps(value, ensure_ascii=False, default=str))
+
+
+def is_no_reply(value: object) -> bool:
+    """Return whether a value of JSON says that there is no reply: null, or pandas' NaN.
+
+    >>> is_no_reply(None), is_no_reply(float("nan")), is_no_reply("")
+    (True, True, False)
+    """
+    return value is None or value != value
 
 
 def _is_parts(value: object) -> bool:

@@ -128,6 +128,7 @@ class ReplyRecord:
 
 
 NOTHING_RECORDED = ReplyRecord()  # Shared by replies of other models
+NO_REPLY = NOTHING_RECORDED.with_error("no reply")  # Of a call that somebody says brought none
 
 
 def call_failed(text: str, record: ReplyRecord) -> bool:

@@ -131,13 +131,21 @@ REPLY_LAYOUTS = (
 
 
 def layout_of(file: RecordsOfOthers) -> ReplyLayout | None:
-    """Return the layout that all records of a file have; None: it is none of these."""
-    fitting = (
+    """Return the layout that all records of a file have; None: it is none of these.
+
+    Raises a PredictionError where two replies may be that of a record.
+    """
+    fitting = [
         layout
         for layout in REPLY_LAYOUTS
         if all(key in record for record in file.records for key in layout.keys)
-    )
-    return next(fitting, None)
+    ]
+    plain = [layout.keys[1] for layout in fitting if layout.keys[0] == layout.index == "index"]
+    if len(plain) > 1:
+        raise PredictionError(
+            f"{file.where(0)}: both {' and '.join(plain)} may be the reply: leave the other out"
+        )
+    return fitting[0] if fitting else None
 
 
 def replies_in(file: RecordsOfOthers, layout: ReplyLayout, dataset: AnyDataset) -> Iterator[Reply]:

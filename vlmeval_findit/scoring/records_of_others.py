@@ -58,6 +58,11 @@ def read_records(path: Path) -> RecordsOfOthers:
     head: Mapping[str, Any] = {}
     if isinstance(value, dict):
         lists = [key for key in ("annotations", "predictions") if isinstance(value.get(key), list)]
+        if len(lists) > 1:
+            raise PredictionError(
+                f"{path}: has both lists {' and '.join(lists)}: which are the answers? Leave the "
+                "other out"
+            )
         if lists:
             head = value
         value = value[lists[0]] if lists else [value]

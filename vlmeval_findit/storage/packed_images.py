@@ -14,11 +14,13 @@ from pathlib import Path
 from typing import Any
 
 from ..core import (
+    StandsTwiceError,
     UnpackedSizeError,
     check_unpacked,
     limited_memory,
     most_unpacked,
     open_text,
+    refuse_columns_twice,
     sha256_of,
     suggestion,
     write_once,
@@ -41,7 +43,7 @@ def tsv_rows(path: Path, needed: Sequence[str]) -> Rows:
     """Yield the rows of a TSV file after their places.
 
     Raises:
-        TableError: a ``needed`` column is missing, or the file cannot be read.
+        TableError: a ``needed`` column is missing, two have one name, or the file cannot be read.
     """
     csv.field_size_limit(2**28)
     with open_text(path) as f:
@@ -73,8 +75,8 @@ def parquet_rows(
         error: what is raised.
 
     Raises:
-        error: a needed column is missing, the file is no Parquet file, a cell cannot be read, or
-            what comes out of it is too large.
+        error: a needed column is missing, two have one name, the file is no Parquet file, a cell
+            cannot be read, or what comes out of it is too large.
     """
     import pyarrow as pa
 
@@ -209,6 +211,10 @@ def _count_values(batch: Any) -> int:
 def _check_columns(
     path: Path, columns: Sequence[str], needed: Sequence[str], error: type[ValueError]
 ) -> None:
+    try:
+        refuse_columns_twice(columns)
+    except StandsTwiceError as problem:
+        raise error(f"{path}: {problem}") from None
     for name in needed:
         if name not in columns:
             raise error(f"{path}: no column {name!r}{suggestion(name, columns)}")

@@ -2,7 +2,7 @@
 
 Columns are ``index``, ``prediction`` and perhaps ``extra_records``, ``image_sha256`` and
 ``call_time``; ground truth is never read from them. Values stay as they are: "None" and "NA" are
-replies, an empty cell is an empty reply.
+replies, an empty cell is an empty reply. JSON's null is none: the call failed.
 """
 
 from __future__ import annotations
@@ -15,11 +15,13 @@ import re
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import lru_cache
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any, NamedTuple, TextIO
 
 from ..core import (
+    StandsTwiceError,
     TextError,
     UnpackedSizeError,
     atomic_write,
@@ -29,11 +31,22 @@ from ..core import (
     parse_json,
     quoted_value,
     read_json,
+    refuse_columns_twice,
     save_workbook,
     write_once,
     write_text_once,
 )
-from ..protocol import CallTime, NotAReplyError, Reply, host_record, is_index, stored_reply
+from ..protocol import (
+    NO_REPLY,
+    NOTHING_RECORDED,
+    CallTime,
+    NotAReplyError,
+    Reply,
+    host_record,
+    is_index,
+    is_no_reply,
+    stored_reply,
+)
 from .image_content import Shown, shown_in
 from .reply_records import (
     RecordError,
@@ -43,7 +56,7 @@ from .reply_records import (
     record_text,
 )
 from .sheet_cells import XLSX_CELL_LIMIT, for_cell, restore_replies, say_what_is_cut
-from .sheet_structure import check_structure, most_text
+from .sheet_structure import check_sheets_of_table, check_structure, most_text
 
 log = logging.getLogger(__name__)
 
@@ -60,7 +73,7 @@ def read_predictions(path: Path, indices: Container[int] | None = None) -> list[
 
     Raises:
         PredictionError: unknown format, damaged file, missing column or cell, an index that is
-            invalid or occurs a second time.
+            invalid, or a column or an index that occurs a second time.
         OSError: the file cannot be opened.
     """
     form = prediction_format(path)
@@ -143,6 +156,8 @@ def _reply(where: str, row: Mapping[str, Any]) -> Reply:
             raise PredictionError(f"{where}, column {column}: {error}") from None
     text, thought = cells["prediction"]
     record = cells["extra_records"]
+    if is_no_reply(row["prediction"]) and record == NOTHING_RECORDED:
+        record = NO_REPLY
     if thought and not record.thought:
         record = replace(record, thought=thought)
     stated = {name: row[name] for name in STATED if row.get(name) not in (None, "")}
@@ -163,6 +178,27 @@ _TIME_COLUMN = "call_time"
 
 class IndexCellError(ValueError):
     """A cell with a value that cannot be read; the message is without its place."""
+
+
+# The columns that are read
+_READ_COLUMNS = ("index", "prediction", "extra_records", SHOWN_COLUMN, _TIME_COLUMN, *STATED)
+
+
+@lru_cache(64)
+def _refuse_columns_twice(header: Sequence[str]) -> None:
+    """Refuse two columns of one name; of one that is read also in other letter case.
+
+    Raises:
+        StandsTwiceError: there are two.
+    """
+    refuse_columns_twice(header)
+    for name in _READ_COLUMNS:
+        alike = [column for column in header if column.strip().lower() == name]
+        if len(alike) > 1:
+            raise StandsTwiceError(
+                f"both {quoted_value(alike[0])} and {quoted_value(alike[1])} may be the column "
+                f"{name}: remove one"
+            )
 
 
 def _index(value: object) -> int:
@@ -212,6 +248,10 @@ def _json_lines(path: Path) -> Iterator[Mapping[str, Any]]:
 def _object(path: Path, place: str, row: object) -> Mapping[str, Any]:
     if not isinstance(row, dict):
         raise PredictionError(f"{path}, {place}: should be an object, not {quoted_value(row)}")
+    try:
+        _refuse_columns_twice(tuple(row))
+    except StandsTwiceError as error:
+        raise PredictionError(f"{path}, {place}: {error}") from None
     return row
 
 
@@ -251,7 +291,8 @@ def _xlsx_rows(path: Path) -> Iterator[Mapping[str, Any]]:
         # Rows may lack their last empty cells, and sheets may end with empty rows.
         row = dict(zip_longest(header, cells[: len(header)]))
         if any(value is not None for value in row.values()):
-            yield row
+            # An empty text is an empty cell, too.
+            yield {name: "" if value is None else value for name, value in row.items()}
     if header is None:
         _header(path, [])
 
@@ -265,8 +306,10 @@ def _xlsx_cells(path: Path) -> Iterator[Sequence[Any]]:
             check_sheets(f)
             problems = check_structure(f)
             # Not data_only: a reply that begins with "=" may be a formula without a value.
-            sheet = load_workbook(f, read_only=True).worksheets[0]
+            book = load_workbook(f, read_only=True)
+            sheet = book.worksheets[0]
             problem = problems.get(sheet._worksheet_path)
+            problem = problem or check_sheets_of_table(book, ("index", "prediction"))
             # What a sheet says of its size is a hint: programs that add rows leave it as it was.
             sheet.reset_dimensions()
             left = most_text(path.stat().st_size)
@@ -277,7 +320,7 @@ def _xlsx_cells(path: Path) -> Iterator[Sequence[Any]]:
                         "its cells unpack to too much text: no sheet of a table"
                     )
                 yield cells
-        except UnpackedSizeError as error:
+        except (UnpackedSizeError, StandsTwiceError) as error:
             raise PredictionError(f"{path}: {error}") from None
         except Exception as error:  # zip, XML and openpyxl raise anything
             raise PredictionError(f"{path}: not a readable xlsx sheet: {error}") from None
@@ -286,9 +329,13 @@ def _xlsx_cells(path: Path) -> Iterator[Sequence[Any]]:
 
 
 def _header(path: Path, names: Iterable[Any]) -> list[str]:
-    header = list(map(str, names))
+    header = ["" if name is None else str(name) for name in names]
     if not header:
         raise PredictionError(f"{path}: no line of column names; is the file cut off?")
+    try:
+        _refuse_columns_twice(tuple(header))
+    except StandsTwiceError as error:
+        raise PredictionError(f"{path}: {error}") from None
     return header
 
 

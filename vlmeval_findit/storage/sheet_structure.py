@@ -1,4 +1,4 @@
-"""Check what a workbook consists of before openpyxl reads it, which believes all that it says.
+"""Check what a workbook consists of: openpyxl believes all that it says, and reads one sheet of it.
 
 openpyxl keeps every element in memory, makes all cells that a sheet leaves out, and drops in
 silence a row or a cell whose place is not behind the last one's.
@@ -7,12 +7,11 @@ silence a row or a cell whose place is not behind the last one's.
 from __future__ import annotations
 
 import io
-import zipfile
-from collections.abc import Mapping
-from typing import IO, BinaryIO
+from collections.abc import Collection, Mapping
+from typing import IO, Any, BinaryIO
 from xml.parsers import expat
 
-from ..core import UnpackedSizeError, most_unpacked
+from ..core import StandsTwiceError, UnpackedSizeError, most_unpacked, open_zip, quoted_value
 
 # Elements of a sheet or of its texts: more than a byte of the packed file each, or so many.
 _ALWAYS = 1_000_000
@@ -28,11 +27,12 @@ def check_structure(f: BinaryIO) -> Mapping[str, str]:
 
     Raises:
         UnpackedSizeError: a part has more elements than a table.
+        StandsTwiceError: a part, or what leads to one, is there twice.
         zipfile.BadZipFile: it is no archive, or damaged.
     """
     packed = f.seek(0, io.SEEK_END)
     problems = {}
-    with zipfile.ZipFile(f) as archive:
+    with open_zip(f) as archive:
         for name in archive.namelist():
             if not name.endswith((".xml", ".rels")):
                 continue
@@ -43,6 +43,44 @@ def check_structure(f: BinaryIO) -> Mapping[str, str]:
                 problems[name] = part.problem
     f.seek(0)
     return problems
+
+
+def check_sheets_of_table(book: Any, columns: Collection[str]) -> str:
+    """Say why it is not the first sheet of an open workbook that is meant; "" if it is.
+
+    ``columns`` are those that a sheet of the table has.  Charts are no sheets.
+    """
+    first = book.worksheets[0]
+    if first.sheet_state != "visible":
+        return (
+            f"its first sheet {quoted_value(first.title)} is hidden, and only the first is read: "
+            "show it, or delete it, and save the workbook again"
+        )
+    tables = [sheet.title for sheet in book.worksheets if _has_columns(sheet, columns)]
+    others = [title for title in tables if title != first.title]
+    if not others:
+        return ""
+    if len(others) == len(tables):
+        return (
+            f"only its first sheet {quoted_value(first.title)} is read, and the columns "
+            f"{' and '.join(columns)} are in {quoted_value(others[0])}: move that to the front"
+        )
+    return (
+        f"its sheets {quoted_value(first.title)} and {quoted_value(others[0])} both have the "
+        f"columns {' and '.join(columns)}, and only the first is read: save each as a file of its "
+        "own"
+    )
+
+
+_BEFORE_HEADER = 10  # Rows in which a sheet may have the names of its columns
+
+
+def _has_columns(sheet: Any, columns: Collection[str]) -> bool:
+    sheet.reset_dimensions()
+    for cells in sheet.iter_rows(max_row=_BEFORE_HEADER, values_only=True):
+        if {*columns} <= {str(cell).strip().lower() for cell in cells}:
+            return True
+    return False
 
 
 def most_text(packed: int) -> int:
@@ -62,6 +100,8 @@ class _Part:
         self._row = 0
         self._column = 0
         self._last_column = 0
+        self._values = 0  # Of the last cell
+        self._relations: set[str] = set()
         self._problem = ""
 
     @property
@@ -98,6 +138,10 @@ class _Part:
             self._begin_row(attributes.get("r"))
         elif kind == "c":
             self._begin_cell(attributes.get("r"))
+        elif kind in ("v", "is"):
+            self._begin_value()
+        elif kind == "Relationship":
+            self._note_relation(attributes.get("Id", ""))
 
     def _begin_row(self, stated: str | None) -> None:
         number = self._row + 1
@@ -122,7 +166,18 @@ class _Part:
         if column <= self._column:
             self._note(f"in row {self._row}, cell {stated} does not come after the cell before it")
         self._column = column
+        self._values = 0
         self._last_column = max(self._last_column, column)
+
+    def _begin_value(self) -> None:
+        self._values += 1
+        if self._values == 2:
+            self._note(f"cell {self._column} of row {self._row} has two values")
+
+    def _note_relation(self, name: str) -> None:
+        if name and name in self._relations:
+            raise StandsTwiceError(f"{self._name} has the part {name} twice: {_SAVE_AGAIN}")
+        self._relations.add(name)
 
     def _note(self, what: str) -> None:
         self._problem = self._problem or f"{what}: {_SAVE_AGAIN}"

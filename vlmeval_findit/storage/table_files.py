@@ -22,12 +22,14 @@ from typing import Annotated, Any, NamedTuple, TypeVar, get_args, get_origin, ge
 
 from ..core import (
     Checked,
+    StandsTwiceError,
     TextError,
     atomic_write,
     file_sha256,
     quoted_value,
     read_bytes,
     read_json,
+    refuse_columns_twice,
     sha256_of,
     unsafe_name,
 )
@@ -300,10 +302,11 @@ def _lines(
     try:
         lines = csv.reader(io.StringIO(data.decode("utf-8"), newline=""), delimiter="\t")
         header = next(lines, [])
+        refuse_columns_twice(header)
         known = [column.name for column in columns]
         needed = [column.name for column in columns if column.default is MISSING]
         missing = [name for name in needed if name not in header]
-        if missing or not {*header} <= {*known} or len({*header}) != len(header):
+        if missing or not {*header} <= {*known}:
             lacking = f" (missing: {', '.join(missing)})" if missing else ""
             raise TableError(f"{path}: columns are {header}, should be {known}{lacking}; {again}")
         for cells in filter(None, lines):
@@ -313,7 +316,7 @@ def _lines(
                     f"is the file cut off? M{again[1:]}"
                 )
             yield lines.line_num, dict(zip(header, cells, strict=True))
-    except (csv.Error, UnicodeDecodeError) as error:
+    except (csv.Error, UnicodeDecodeError, StandsTwiceError) as error:
         raise TableError(f"{path}: {error}; {again}") from None
 
 

@@ -101,7 +101,7 @@ def test_columns_that_no_reader_knows_are_named(tmp_path) -> None:
 @pytest.mark.parametrize(
     ("header", "why"),
     [
-        (f"{HEAD},x1", "duplicate column 'x1': remove one"),
+        (f"{HEAD},x1", "duplicate column 'x1' (columns 3 and 7): remove one"),
         ("filename,path,label,x1,y1,x2,y2", "both filename and path may be the image"),
         ("a.jpg,7,1,2,30,40", "put a line like image,label,x1,y1,x2,y2 on top"),
         ("image,label,x1,y1,x2", "missing: y2 (commas separate them)"),

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-import csv
 import re
 import unicodedata
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
-from ...core import not_there, suggestion
+from ...core import not_there, quoted_value, suggestion
 from ..annotated_samples import AnnotationError
+from ..ledger import Ledger
+from .csv_lines import cell_of_several_lines, csv_lines, lines_in
 from .text_encodings import text_of
 from .uncounted_objects import says_not_to_count
 
@@ -27,6 +29,42 @@ def label_text(text: str) -> str:
     'red cat'
     """
     return " ".join(unicodedata.normalize("NFC", text).translate(_UNSEEN).split())
+
+
+def label_at(text: str, where: object) -> str:
+    """Return a label as :func:`label_text` does, or raise an AnnotationError for several lines.
+
+    What follows on the next line is mostly another object, as where a quote is missing.
+    """
+    lines = lines_in(text)
+    if lines > 1:
+        raise AnnotationError(
+            f"{where}: the label {quoted_value(text)} has {lines} lines: is a quote or a "
+            "comma missing? Write it on one line"
+        )
+    return label_text(text)
+
+
+def check_class_names(names: Mapping[Any, str], where: object, ledger: Ledger) -> None:
+    """Refuse classes of one name; those that differ in blanks only are one.
+
+    ``names`` are those in the file, by their ids or numbers; "" is none.
+    """
+    keys: dict[str, Any] = {}
+    for key, name in names.items():
+        label = label_at(name, f"{where}: {key!r}")
+        if not label:
+            continue
+        before = keys.setdefault(label, key)
+        if before == key:
+            continue
+        if names[before] == name:
+            raise AnnotationError(
+                f"{where}: {before!r} and {key!r} have one name, {name!r}: whose boxes are meant? "
+                "Name them differently, or join them in the file"
+            )
+        what = "classes whose names differ in blanks only: they are one"
+        ledger.note(what, f"{where}: {before!r} and {key!r}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,10 +192,15 @@ def _pairs_of_file(path: Path, encoding: str | None) -> list[tuple[str, str, str
     if not path.is_file():
         raise AnnotationError(f"--rename-class @{path}: the file {not_there(path)}")
     pairs = []
-    for number, row in enumerate(csv.reader(text_of(path, encoding).splitlines()), 1):
-        if not row:
+    for line in csv_lines(path, text_of(path, encoding), ","):
+        if not line.cells:
             continue
-        if len(row) != 2 or not row[0].strip() or not row[1].strip():
-            raise AnnotationError(f"{path}, line {number}: should be a pair OLD,NEW")
-        pairs.append((label_text(row[0]), label_text(row[1]), f"{path}, line {number}"))
+        where = f"{path}, line {line.first}"
+        if len(line.cells) != 2 or not all(map(str.strip, line.cells)):
+            raise AnnotationError(f"{where}: should be a pair OLD,NEW")
+        for at, name in enumerate(line.cells):
+            if lines_in(name) > 1:
+                raise cell_of_several_lines(path, line, at)
+        old, new = map(label_text, line.cells)
+        pairs.append((old, new, where))
     return pairs

@@ -24,7 +24,6 @@ from ...boxes import Corners
 from ...core import Expected, quoted_value
 from ...marks import PackedMask, RLEError
 from ..annotated_samples import AnnotationError, BoxForm, Samples, Units
-from ..ledger import Ledger
 from .annotation_values import (
     CornersOfJson,
     SidesOfJson,
@@ -33,7 +32,7 @@ from .annotation_values import (
     validated,
     validated_together,
 )
-from .class_rules import label_text
+from .class_rules import check_class_names, label_text
 from .coco_records import (
     ATTRIBUTES_NOT_NEEDED,
     FILE_KEYS,
@@ -174,7 +173,8 @@ def _read_head(path: Path, collector: Collector) -> _Head:
             "class 0 that no box has: Roboflow's project", f"{path}: {placeholder.name}"
         )
         del categories[0]
-    _check_class_names(path, categories, ledger)
+    names_of_classes = {key: row.name for key, row in categories.items()}
+    check_class_names(names_of_classes, f"{path}, categories", ledger)
     classes = {key: replace(row, name=label_text(row.name)) for key, row in categories.items()}
     names = {}
     for key, row in images.items():
@@ -197,24 +197,6 @@ def _add(rows: dict[int | str, Any], row: Any, where: str) -> None:
     if row.id in rows:
         raise AnnotationError(f"{where}: duplicate id {row.id!r}")
     rows[row.id] = row
-
-
-def _check_class_names(
-    path: Path, categories: Mapping[int | str, CocoCategory], ledger: Ledger
-) -> None:
-    """Refuse classes of one name; those that differ in blanks only are one."""
-    keys: dict[str, int | str] = {}
-    for key, row in categories.items():
-        before = keys.setdefault(label_text(row.name), key)
-        if before == key:
-            continue
-        if categories[before].name == row.name:
-            raise AnnotationError(
-                f"{path}, categories: {before!r} and {key!r} have one name, {row.name!r}: whose "
-                "boxes are meant? Name them differently, or join them in the file"
-            )
-        what = "classes whose names differ in blanks only: they are one"
-        ledger.note(what, f"{path}, categories: {before!r} and {key!r}")
 
 
 def _file_name(row: CocoImage, path: Path) -> str:

@@ -20,14 +20,15 @@ can be used, :meth:`Collector.add_boxless` with the reason; of a region where no
 A row in ``annotation_formats.py`` makes it a format.  What is alike in all formats has one home,
 which the collector asks, and no reader decides:
 
-* the encoding of a text: ``text_encodings.py``;
+* the encoding of a text, elements and attributes that stand twice: ``text_encodings.py``;
+* cells of several lines: ``csv_lines.py``;
 * which file a stated name means, and two entries about one image: ``image_names.py``, here;
 * the folder of the images, where it is not that of the annotations: ``image_folders.py``;
 * the stated size of an image: :attr:`Node.size`, ``exif_pixels.py``;
 * what numbers mean (pixels or fractions, corners or sides, turned): ``number_readings.py``;
 * which split is read: ``splits.py``; keys of an image that name its split go to ``splits``;
 * flags like ``iscrowd``: ``uncounted_objects.py``; what may be one goes to ``flags``;
-* the text of a label, and rules for classes: ``class_rules.py``;
+* the text of a label, names of classes, and rules for them: ``class_rules.py``;
 * the upright box of a shape: ``upright_boxes.py``;
 * masks: ``polygons.py``, ``annotation_values.py``;
 * what became of everything else: the ledger; :meth:`Node.rest` notes keys that are not read.
@@ -56,7 +57,7 @@ from ..annotated_samples import (
 )
 from ..ledger import Ledger
 from .annotation_values import IMAGE_SUFFIXES
-from .class_rules import label_text
+from .class_rules import label_at
 from .detection import Detections, detection_samples
 from .found_files import files_below
 from .image_names import ImageNames, PairedImages
@@ -151,7 +152,7 @@ class Collector:
         return read_lines(path, self.ledger, self.options.encoding)
 
     def xml(self, path: Path) -> Element:
-        """Return the outermost element of an XML file."""
+        """Return the outermost element of an XML file; see :func:`only_element` for those in it."""
         return xml_of(path, self.options.encoding)
 
     # --- images -----------------------------------------------------------------------------------
@@ -253,7 +254,7 @@ class Collector:
 
         ``flags`` are values by key, of which :func:`why_ignored` takes those that it knows.
         """
-        text = label_text(label)
+        text = label_at(label, where)
         if not text:
             raise AnnotationError(f"{where}: no label")
         place = str(where)
@@ -266,7 +267,7 @@ class Collector:
 
     def add_boxless(self, image: str, label: str, why: str, where: object) -> None:
         """Note an object without a box that can be used; ``why`` says so in a message."""
-        text = label_text(label) or "without a label"
+        text = label_at(label, where) or "without a label"
         self._boxless.append(BoxlessObject(image, text, why, str(where)))
 
     # --- splits -----------------------------------------------------------------------------------

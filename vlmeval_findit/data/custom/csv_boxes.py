@@ -8,8 +8,6 @@ honoured.  A line with an image and nothing else shows no object.
 
 from __future__ import annotations
 
-import csv
-import io
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,7 +16,7 @@ from operator import itemgetter
 from pathlib import Path, PurePosixPath
 
 from ...boxes import Corners
-from ...core import quoted_value, suffix_of
+from ...core import StandsTwiceError, quoted_value, refuse_columns_twice, suffix_of
 from ...storage import ImageFileError, Size, read_image_header
 from ..annotated_samples import AnnotationError, BoxForm, Samples, Units
 from .annotation_values import (
@@ -29,6 +27,7 @@ from .annotation_values import (
     written_size,
 )
 from .collector import Collector
+from .csv_lines import CsvLine, cell_of_several_lines, csv_lines, lines_in, takes_in_rows
 from .node import SIDES_OF_IMAGES
 from .number_readings import forms_that_fit
 from .reader_options import ReaderOptions
@@ -382,18 +381,15 @@ def _read_listing(path: Path, encoding: str | None) -> _Listing:
     first, _, rest = text.partition("\n")
     stated = re.fullmatch("sep=(.)\\s*", first)  # As Excel writes it
     separator = stated[1] if stated else _separator(path, first)
-    lines = csv.reader(
-        io.StringIO(rest if stated else text, newline=""), delimiter=separator, strict=True
-    )
-    skipped = 1 if stated else 0
+    lines = csv_lines(path, rest, separator, 1) if stated else csv_lines(path, text, separator)
     line_of_file = f"{path}, line "
     read = []
-    try:
-        for cells in lines:
-            if any(map(str.strip, cells)):
-                read.append((line_of_file + str(lines.line_num + skipped), cells))
-    except csv.Error as error:
-        raise AnnotationError(f"{path}, line {lines.line_num + skipped}: {error}") from None
+    longer = []  # With a cell that has several lines
+    for line in lines:
+        if any(map(str.strip, line.cells)):
+            read.append((line_of_file + str(line.last), line.cells))
+            if line.last > line.first:
+                longer.append(line)
     where = read[0][0] if read else f"{path}, line 1"
     header = [name.strip() for name in read[0][1]] if read else []
     is_named = not any(map(_is_value, header))
@@ -404,10 +400,13 @@ def _read_listing(path: Path, encoding: str | None) -> _Listing:
     for place, cells in read:
         if len(cells) != len(header):
             raise AnnotationError(f"{place}: {len(cells)} cells for {len(header)} columns")
-    twice = [name for name in header if name and header.count(name) > 1]
-    if twice:
-        raise AnnotationError(f"{where}: duplicate column {twice[0]!r}: remove one")
+    try:
+        refuse_columns_twice(header)
+    except StandsTwiceError as error:
+        raise AnnotationError(f"{where}: {error}") from None
     columns, box = _columns(where, header, separator)
+    for line in longer:
+        _refuse_several_lines(path, line, {*columns.values()}, separator)
     one_column = "box" in columns
     if one_column:
         columns |= {name: at for at, name in enumerate(box, len(header))}
@@ -430,6 +429,16 @@ def _read_listing(path: Path, encoding: str | None) -> _Listing:
         decimal_commas=decimal_commas,
         units=_units(header, is_named),
     )
+
+
+def _refuse_several_lines(
+    path: Path, line: CsvLine, places: Collection[int], separator: str
+) -> None:
+    """Refuse a cell of several lines at a place that is read, or that may hold other rows."""
+    for at, cell in enumerate(line.cells):
+        is_read = at in places and lines_in(cell) > 1
+        if is_read or takes_in_rows(line, at, separator):
+            raise cell_of_several_lines(path, line, at)
 
 
 def _units(header: Sequence[str], is_named: bool) -> Units:

@@ -13,6 +13,7 @@ from .annotation_values import written_number, written_size
 from .collector import Collector
 from .polygons import fill_polygons
 from .reader_options import ReaderOptions
+from .text_encodings import refuse_attributes_twice
 from .uncounted_objects import meaning_of_flag
 from .upright_boxes import ROTATED, around_ellipse, around_points, around_turned
 
@@ -85,7 +86,9 @@ def _read_image(entry: Element, where: str, collector: Collector) -> None:
 def _read_shape(shape: Element, image: str, size: Size, where: str, collector: Collector) -> None:
     collector.ledger.keys("shapes", {*shape.attrib} - _OF_SHAPE, frozenset(), where)
     flags = {}
-    for attribute in shape.findall("attribute"):
+    attributes = shape.findall("attribute")
+    refuse_attributes_twice((each.get("name", "") for each in attributes), where)
+    for attribute in attributes:
         called = attribute.get("name", "")
         if meaning_of_flag(called):
             flags[called] = attribute.text

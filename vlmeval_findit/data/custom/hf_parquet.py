@@ -12,6 +12,7 @@ from ...core import Text, TextError, parse_json, suffix_of, unsafe_name
 from ...storage import named_image, parquet_rows
 from ..annotated_samples import AnnotationError, BoxForm, Samples
 from .annotation_values import IMAGE_SUFFIXES
+from .class_rules import check_class_names
 from .collector import Collector
 from .hf_metadata import LABELS, read_objects
 from .node import SIDES_OF_IMAGES, Node
@@ -40,6 +41,8 @@ def read_hf_parquet(path: Path, images: Path, options: ReaderOptions | None = No
     rows = 0
     for file in files:
         classes = _names_of_classes(file)
+        numbered = dict(enumerate(classes))
+        check_class_names(numbered, f"{file}, names of classes", collector.ledger)
         for where, row in parquet_rows(file, error=AnnotationError):
             rows += 1
             line = Node(row, where, collector.ledger)

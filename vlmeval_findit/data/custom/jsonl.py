@@ -31,7 +31,7 @@ from ..annotated_samples import (
 )
 from ..ledger import Ledger
 from .annotation_values import CornersOfJson, json_of, mask_of, validated
-from .class_rules import label_text
+from .class_rules import label_at, label_text
 from .image_names import ImageNames
 from .reader_options import ReaderOptions
 from .splits import chosen_split, names_a_split, split_by_folders
@@ -223,9 +223,11 @@ def _query(
     target = _single_key(line, TARGETS, where)
     images = line.images or (line.image or "",)
     references = tuple(names.find(name, where) for name in line.references or ())
-    labels = tuple(map(label_text, line.labels or ()))
+    labels = tuple(label_at(label, f"{where}, labels") for label in line.labels or ())
     # The same images show the same object.
-    label = references[0] if references else labels or label_text(getattr(line, target))
+    label: str | tuple[str, ...] = references[0] if references else labels
+    if not label:
+        label = label_at(getattr(line, target), f"{where}, {target}")
     boxes = tuple(
         structs.replace(box, corners=form.corners(box.corners))
         for box in _boxes(line, where, len(images), folder)
@@ -257,7 +259,9 @@ def _boxes(line: QueryLine, where: str, frames: int, folder: Path) -> list[Annot
         lists = {f"{where}, boxes[{at}]": boxes for at, boxes in enumerate(line.boxes)}
     if len(lists) != frames or not all(isinstance(boxes, list) for boxes in lists.values()):
         raise AnnotationError(f"{where}, boxes: should be {frames} lists of boxes, one a frame")
-    labels = None if line.labels is None else tuple(map(label_text, line.labels))
+    labels = None
+    if line.labels is not None:
+        labels = [label_text(label) for label in line.labels]
     result = []
     for frame, (place, boxes) in enumerate(lists.items()):
         for at, value in enumerate(boxes):

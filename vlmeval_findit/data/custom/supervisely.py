@@ -20,6 +20,7 @@ from .node import Node
 from .polygons import fill_polygons
 from .reader_options import ReaderOptions
 from .splits import names_a_split
+from .text_encodings import refuse_attributes_twice
 from .uncounted_objects import meaning_of_flag
 from .upright_boxes import around_points
 
@@ -70,6 +71,8 @@ def _read_file(file: ListedFile, collector: Collector) -> None:
     for tag in root.each("tags"):
         name = tag.get("name", Text)
         if names_a_split(name):
+            if splits.get("tags", name) != name:
+                raise tag.error(f"is of two splits, {splits['tags']} and {name}: remove one")
             splits["tags"] = name
         else:
             collector.ledger.not_read(f"tags of images: {name}", str(tag))
@@ -86,7 +89,9 @@ def _read_file(file: ListedFile, collector: Collector) -> None:
 def _read_object(thing: Node, image: str, size: Size | None, collector: Collector) -> None:
     read = {"classTitle", "geometryType", "points", "bitmap", "tags"}
     flags = thing.flags("objects", read, _OF_OBJECTS)
-    for tag in thing.each("tags"):
+    tags = list(thing.each("tags"))
+    refuse_attributes_twice((tag.get("name", Text) for tag in tags), thing.at("tags"))
+    for tag in tags:
         name = tag.get("name", Text)
         value = tag.keys.get("value")
         if meaning_of_flag(name):

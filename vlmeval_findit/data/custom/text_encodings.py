@@ -11,12 +11,13 @@ import codecs
 import json
 import re
 import unicodedata
+from collections.abc import Iterable
 from contextlib import suppress
 from io import BufferedReader
 from pathlib import Path
 from xml.etree import ElementTree
 
-from ...core import open_regular
+from ...core import find_twice, open_regular, quoted_value
 from ..annotated_samples import AnnotationError
 
 UTF_8 = "utf-8"
@@ -178,3 +179,40 @@ def xml_of(path: Path, stated: str | None) -> ElementTree.Element:
         return ElementTree.fromstring(text_of(path, stated))
     except ElementTree.ParseError as error:
         raise AnnotationError(f"{path}: not XML: {error}") from None
+
+
+def only_element(
+    element: ElementTree.Element, tag: str, where: object
+) -> ElementTree.Element | None:
+    """Return the element of a tag in another one; None if there is none.
+
+    Raises an AnnotationError if there are several: the first would count in silence.
+    """
+    there = element.findall(tag)
+    if len(there) > 1:
+        raise AnnotationError(
+            f"{where}: {len(there)} times <{tag}>: which is meant? Leave one in place"
+        )
+    return there[0] if there else None
+
+
+def refuse_attributes_twice(names: Iterable[str], where: object) -> None:
+    """Raise an AnnotationError for two attributes of one name."""
+    twice = find_twice(names)
+    if twice is not None:
+        raise AnnotationError(
+            f"{where}: duplicate attribute {quoted_value(twice.name)}: leave one of them out"
+        )
+
+
+def only_text(element: ElementTree.Element, tags: str, where: object) -> str:
+    """Return the text at the end of a path of tags, stripped; "" if there is none.
+
+    Raises an AnnotationError as :func:`only_element`.
+    """
+    inner: ElementTree.Element | None = element
+    for tag in tags.split("/"):
+        if inner is not None:
+            inner = only_element(inner, tag, where)
+    text = None if inner is None else inner.text
+    return (text or "").strip()

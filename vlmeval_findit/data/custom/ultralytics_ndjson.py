@@ -10,6 +10,7 @@ from ...boxes import Corners
 from ...core import Expected, Text
 from ..annotated_samples import Samples, Units
 from .annotation_values import Coordinate, ObjectOfJson
+from .class_rules import check_class_names
 from .collector import Collector
 from .node import Node
 from .reader_options import ReaderOptions
@@ -39,6 +40,7 @@ def read_ultralytics_ndjson(
         if line.get("type", Text) == "dataset":
             line.rest("the data set", _OF_SET)
             names = line.get("class_names", dict[str, str])
+            check_class_names(names, line.at("class_names"), collector.ledger)
             continue
         splits = line.rest("images", {"file", "width", "height", "annotations"}, _OF_IMAGES)
         image = collector.image(line.get("file", Text), line, line.size, splits)

@@ -131,5 +131,7 @@ def _corners(shape: Node, region: Node) -> Corners:
             Node(shape.keys.get(name), f", {name}", shape.ledger, region).read(_Sides)
             for name in ("all_points_x", "all_points_y")
         )
-        return around_points(list(zip(xs, ys, strict=False)))
+        if len(xs) != len(ys):
+            raise AnnotationError(f"{region}, has {len(xs)} x and {len(ys)} y of points")
+        return around_points(list(zip(xs, ys, strict=True)))
     raise AnnotationError(f"{region}, a {kind}, which has no upright box")

@@ -16,6 +16,7 @@ from ..annotated_samples import AnnotationError, Samples
 from .annotation_values import written_number, written_size
 from .collector import Collector, ListedFile, listed_files
 from .reader_options import ReaderOptions
+from .text_encodings import only_text, refuse_attributes_twice
 from .uncounted_objects import meaning_of_flag
 from .upright_boxes import ROTATED, around_turned
 
@@ -34,6 +35,7 @@ _OF_OBJECT = frozenset(
         "color",
     )
 )
+_SIDES = ("xmin", "ymin", "xmax", "ymax")
 _ATTRIBUTES_NOT_NEEDED = frozenset(("occluded", "truncated", "track_id", "keyframe"))
 
 
@@ -82,7 +84,7 @@ class _Reader:
         root = self._collector.xml(file.path)
         where = str(file.path)
         # <filename> may leave out the folder that the XML file lies in.
-        stated = (root.findtext("filename") or "").strip()
+        stated = only_text(root, "filename", where)
         folder = file.stem.rpartition("/")[0]
         names = [stated, f"{folder}/{stated}"] if folder else [stated]
         size = self._size(root, where)
@@ -104,8 +106,8 @@ class _Reader:
             )
 
     def _size(self, root: Element, where: str) -> Size | None:
-        width = root.findtext("size/width", "").strip()
-        height = root.findtext("size/height", "").strip()
+        width = only_text(root, "size/width", where)
+        height = only_text(root, "size/height", where)
         if root.find("size") is None or {width, height} <= {"", "0", "0.0"}:
             self._ledger.note("images without a stated size: they are measured", where)
             return None
@@ -116,22 +118,16 @@ class _Reader:
 
     def _read_object(self, image: str, where: str, entry: Element) -> None:
         tags = _tags(entry)
-        flags = {tag: entry.findtext(tag) for tag in tags if meaning_of_flag(tag)}
+        flags = {tag: only_text(entry, tag, where) for tag in tags if meaning_of_flag(tag)}
         self._ledger.keys("objects", tags - _OF_OBJECT - flags.keys(), frozenset(), where)
-        label = (entry.findtext("name") or "").strip()
+        label = only_text(entry, "name", where)
         if not label:
             raise AnnotationError(f"{where}: no <name>")
-        attributes = {
-            (each.findtext("name") or "").strip(): (each.findtext("value") or "").strip()
-            for each in entry.findall("attributes/attribute")
-        }
+        attributes = _attributes(entry, where)
         inner = {name: value for name, value in attributes.items() if meaning_of_flag(name)}
         rest = attributes.keys() - {"rotation", *inner}
         self._ledger.keys("attributes of objects", rest, _ATTRIBUTES_NOT_NEEDED, where)
-        texts = [
-            (entry.findtext(f"bndbox/{side}") or "").strip()
-            for side in ("xmin", "ymin", "xmax", "ymax")
-        ]
+        texts = [only_text(entry, f"bndbox/{side}", where) for side in _SIDES]
         if not all(texts):
             kinds = sorted(tags & {"robndbox", "polygon", "ellipse", "point", "line"})
             has = f", but <{kinds[0]}>, which is not read" if kinds else ""
@@ -151,6 +147,14 @@ class _Reader:
         if angle:
             self._ledger.note(ROTATED, where)
         return around_turned((x1 - first, y1 - first, x2, y2), angle)
+
+
+def _attributes(entry: Element, where: str) -> dict[str, str]:
+    """Return the attributes of an object, as CVAT writes them, by their names."""
+    stated = entry.findall("attributes/attribute")
+    names = [only_text(each, "name", where) for each in stated]
+    refuse_attributes_twice(names, where)
+    return {name: only_text(each, "value", where) for name, each in zip(names, stated, strict=True)}
 
 
 def _tags(element: Element) -> set[str]:

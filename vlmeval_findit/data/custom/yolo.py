@@ -20,7 +20,7 @@ from ...core import suffix_of
 from ..annotated_samples import AnnotationError, Samples, Units
 from ..ledger import Ledger
 from .annotation_values import IMAGE_SUFFIXES, written_number
-from .class_rules import label_text
+from .class_rules import check_class_names, label_text
 from .collector import Collector
 from .found_files import files_below, is_readme
 from .glimpse import glimpse
@@ -67,6 +67,7 @@ def read_yolo(folder: Path, images: Path, options: ReaderOptions | None = None) 
     data = find_yolo_data(folder, ledger, options.encoding)
     if folder.is_file():
         folder = folder.parent
+    check_class_names(data.names, data.names_at, ledger)
     names = {number: label_text(name) for number, name in data.names.items()}
     pairs, is_split = _pairs(folder, images, data, options, ledger)
     labelled = {image: label for image, label in pairs.items() if label is not None}

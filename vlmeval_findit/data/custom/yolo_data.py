@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from ...core import TextError, YamlTexts, parse_yaml
+from ...core import TextError, YamlTexts, find_twice, parse_yaml, quoted_value
 from ..annotated_samples import AnnotationError
 from ..ledger import Ledger
 from .found_files import files_below
@@ -43,6 +43,7 @@ class YoloData:
 
     file: Path
     names: Mapping[str, str]  # Of classes, by their numbers
+    names_at: str  # The file and the place in it that has them
     # Folders of images and lists of them, by split, that are there
     splits: Mapping[str, Sequence[Path]] = field(default_factory=dict)
     keypoints: int | None = None  # Numbers of key points behind each box; None: not stated
@@ -72,7 +73,8 @@ def find_yolo_data(folder: Path, ledger: Ledger, encoding: str | None) -> YoloDa
     for place in places:
         for name in _LISTS:
             if (place / name).is_file():
-                return YoloData(place / name, _listed_names(place / name, encoding))
+                file = place / name
+                return YoloData(file, _listed_names(file, encoding), f"{file}, classes")
     others = sorted(folder.glob("*.y*ml"))
     if len(others) == 1:
         return _read_yaml(others[0], ledger, encoding)
@@ -94,7 +96,7 @@ def _only_names(files: Sequence[Path], encoding: str | None) -> YoloData:
                 f"{other}: has other names of classes than {files[0]}: which are meant? Move one "
                 "away, or put both into a data.yaml (names: [cat, dog])"
             )
-    return YoloData(files[0], first)
+    return YoloData(files[0], first, f"{files[0]}, classes")
 
 
 def _listed_names(file: Path, encoding: str | None) -> dict[str, str]:
@@ -104,17 +106,23 @@ def _listed_names(file: Path, encoding: str | None) -> dict[str, str]:
 
 def _read_darknet(file: Path, ledger: Ledger, encoding: str | None) -> YoloData:
     """Read obj.data, a line ``key = value`` each, as Darknet, CVAT and datumaro write it."""
-    values = {}
+    values: dict[str, str] = {}
     for line in text_of(file, encoding).splitlines():
         key, equals, value = line.partition("=")
-        if equals:
-            values[key.strip()] = value.strip()
+        if not equals:
+            continue
+        if key.strip() in values:
+            raise AnnotationError(
+                f"{file}: duplicate key {quoted_value(key.strip())}: leave one of them out"
+            )
+        values[key.strip()] = value.strip()
     names = _resolved(file, None, values.get("names", "obj.names"))
     if names is None:
         raise AnnotationError(f"{file}: no file {values.get('names', 'obj.names')} with the names")
     not_needed = frozenset(("classes", "backup", "eval"))
     ledger.keys(file.name, values.keys() - _READ, not_needed, str(file))
-    return YoloData(file, _listed_names(names, encoding), _splits(file, values))
+    listed = _listed_names(names, encoding)
+    return YoloData(file, listed, f"{names}, classes", _splits(file, values))
 
 
 def _read_yaml(file: Path, ledger: Ledger, encoding: str | None) -> YoloData:
@@ -124,9 +132,12 @@ def _read_yaml(file: Path, ledger: Ledger, encoding: str | None) -> YoloData:
     except TextError as error:
         raise AnnotationError(error.message_for(file)) from None
     names = values.get("names") if isinstance(values, dict) else None
+    names_at = f"{file}, names"
     if isinstance(values, dict) and names is None:
         lists = [file.with_name(name) for name in _LISTS if file.with_name(name).is_file()]
-        names = _listed_names(lists[0], encoding) if lists else None
+        if lists:
+            names = _listed_names(lists[0], encoding)
+            names_at = f"{lists[0]}, classes"
     if isinstance(names, list):
         names = {str(at): name for at, name in enumerate(names)}
     if not isinstance(names, dict) or not names:
@@ -138,10 +149,15 @@ def _read_yaml(file: Path, ledger: Ledger, encoding: str | None) -> YoloData:
             raise AnnotationError(
                 f"{file}, names: {str(key)[:40]}: {shown} is not a name of a class"
             )
+    numbers = [str(int(key)) for key in names]
+    twice = find_twice(numbers)
+    if twice is not None:
+        raise AnnotationError(f"{file}, names: duplicate class {twice.name}: leave one of them out")
     ledger.keys(file.name, values.keys() - _READ, _NOT_NEEDED, str(file))
     return YoloData(
         file,
-        {str(int(key)): name for key, name in names.items()},
+        dict(zip(numbers, names.values(), strict=True)),
+        names_at,
         _splits(file, values),
         _keypoints(file, values.get("kpt_shape")),
     )
