@@ -6,6 +6,7 @@ import json
 import random
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from chat_server import Answer, Asked, ChatServer, completion, error
@@ -27,10 +28,13 @@ PLACES: dict[str, Place] = {
     "a model": lambda quoted: Answer(_with(model=quoted)),
     "an id": lambda quoted: Answer(_with(id=quoted)),
     "a reason": lambda quoted: Answer(_with(finish_reason=quoted)),
+    "the name of a cost": lambda quoted: Answer(_with(usage={f"cost_of_{quoted}": 0.1})),
+    "a name in an error": lambda quoted: Answer(_with(error={quoted: quoted})),
+    "a name in a message": lambda quoted: completion("", message={quoted: "a box"}),
 }
 
 
-def _with(finish_reason: str = "stop", **more: str) -> bytes:
+def _with(finish_reason: str = "stop", **more: Any) -> bytes:
     choice = {"message": {"content": BOX}, "finish_reason": finish_reason}
     return json.dumps({"choices": [choice], **more}).encode()
 

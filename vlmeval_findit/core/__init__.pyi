@@ -39,8 +39,6 @@ from .formatting import (
     is_one_line as is_one_line,
     printable as printable,
     printable_lines as printable_lines,
-    quoted_value as quoted_value,
-    plain_value as plain_value,
     shorten as shorten,
     shorten_names as shorten_names,
     common_beginning as common_beginning,
@@ -221,12 +219,18 @@ from .redaction import (
     known_secrets as known_secrets,
     scrub as scrub,
     quoted_line as quoted_line,
+    quoted_json as quoted_json,
     error_line as error_line,
     replace_surrogates as replace_surrogates,
 )
 
 from .repeating import (
     repeated as repeated,
+)
+
+from .quoted_values import (
+    quoted_value as quoted_value,
+    plain_value as plain_value,
 )
 
 from .printable_logs import (

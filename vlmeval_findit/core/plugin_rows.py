@@ -23,7 +23,7 @@ from types import ModuleType
 from typing import Any, NamedTuple, TypeVar
 
 from .files import file_sha256, modules_sha256, read_bytes, sha256_of
-from .formatting import quoted_value
+from .quoted_values import quoted_value
 from .redaction import error_line, scrub
 
 log = logging.getLogger(__name__)

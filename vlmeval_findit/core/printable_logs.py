@@ -1,4 +1,4 @@
-"""Make what is logged printable: messages quote files and servers, and go to terminals."""
+"""Make what is logged printable and free of secrets: messages quote files and servers."""
 
 from __future__ import annotations
 
@@ -9,11 +9,12 @@ from contextlib import contextmanager
 from typing import Any
 
 from .formatting import printable_lines
+from .redaction import scrub
 
 
 @contextmanager
 def printable_logs() -> Iterator[None]:
-    """Escape control characters in all log records, whoever makes them, within this block."""
+    """Hide secrets and escape control characters in all log records within this block."""
     before = logging.getLogRecordFactory()
     logging.setLogRecordFactory(_escaping(before))
     try:
@@ -23,7 +24,7 @@ def printable_logs() -> Iterator[None]:
 
 
 def make_logs_printable() -> None:
-    """Escape control characters in all that this process logs from now on."""
+    """Hide secrets and escape control characters in all that this process logs from now on."""
     logging.setLogRecordFactory(_escaping(logging.getLogRecordFactory()))
 
 
@@ -41,11 +42,11 @@ def _escape(record: logging.LogRecord) -> None:
         message = record.getMessage()
     except (TypeError, ValueError):
         return  # Its handler says that the message and its values do not match
-    text = printable_lines(message)
+    text = printable_lines(scrub(message))
     if text != message:
         record.msg = text
         record.args = None
     if isinstance(record.exc_info, tuple) and record.exc_info[0] is not None:
         # Formatters print it as it is.
         lines = "".join(traceback.format_exception(*record.exc_info))
-        record.exc_text = printable_lines(lines.removesuffix("\n"))
+        record.exc_text = printable_lines(scrub(lines.removesuffix("\n")))

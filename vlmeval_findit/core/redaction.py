@@ -7,6 +7,7 @@ written. A reply that quotes a secret is not stored at all
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from collections.abc import Iterator, Mapping
@@ -168,6 +169,15 @@ def quoted_line(text: str, limit: int) -> str:
     """Quote others' text on one line: scrubbed first, then cut, and printable."""
     line = " ".join(scrub(replace_surrogates(text)).split())
     return printable(line[:limit])
+
+
+def quoted_json(value: Any) -> str:
+    """Write a JSON value of others: each text scrubbed before JSON escapes it, names of keys too.
+
+    >>> quoted_json({"é": [1, "x"]})
+    '{"é": [1, "x"]}'
+    """
+    return json.dumps(known_secrets().scrubbed(value), ensure_ascii=False, default=str)
 
 
 def error_line(error: BaseException) -> str:

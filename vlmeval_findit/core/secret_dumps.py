@@ -48,6 +48,8 @@ def dumps_in(text: str) -> Iterator[Dump]:
             end = stop
             continue
         found, at = _beginning_of(line)
+        if not found and kind == "uuencode" and _is_uuencoded(line, shortest=2):
+            found = kind
         if lines and (found != kind or at):
             yield Dump(text[begin:end], readers[kind](lines))
             lines = []
@@ -186,12 +188,12 @@ def _of_signs(rests: Sequence[str]) -> str:
 # --- uuencode -------------------------------------------------------------------------------------
 
 _MOST_UU = 45  # bytes of a line
-_SHORTEST_UU = 8  # signs of a line
+_SHORTEST_UU = 8  # signs of a first line: fewer stand in any text
 
 
-def _is_uuencoded(line: str) -> bool:
+def _is_uuencoded(line: str, shortest: int = _SHORTEST_UU) -> bool:
     """Return whether a line begins with the sign of its length, and has it."""
-    if len(line) < _SHORTEST_UU:
+    if len(line) < shortest:
         return False
     count = ord(line[0]) - ord(" ")
     # Spaces at its end, which stand for zeros, may be gone.

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from typing import IO, NamedTuple
 from zipfile import ZipFile
 
-from .formatting import quoted_value
+from .quoted_values import quoted_value
 
 
 class StandsTwiceError(ValueError):

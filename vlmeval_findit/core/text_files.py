@@ -20,7 +20,7 @@ from typing import Any, NamedTuple, TextIO
 import yaml
 
 from .files import open_regular
-from .formatting import plain_value, quoted_value
+from .quoted_values import plain_value, quoted_value
 from .standing_twice import find_twice
 
 

@@ -16,7 +16,8 @@ from math import isfinite
 from sys import float_info
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeVar
 
-from .formatting import plain_value, quoted_value, suggestion
+from .formatting import suggestion
+from .quoted_values import plain_value, quoted_value
 from .redaction import is_secret_name
 
 if TYPE_CHECKING:

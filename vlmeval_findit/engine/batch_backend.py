@@ -24,7 +24,7 @@ from contextlib import aclosing, suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from ..core import agreeing, error_line, sha256_of
+from ..core import agreeing, error_line, scrub, sha256_of
 from ..models import BUSY_STATUSES, BatchRequest, BatchStatus, CallError, SpendingError
 from ..protocol import CallResult, CancelledError, StopReason
 from .backend import CancelToken, WorkResult
@@ -158,7 +158,9 @@ class _BatchRun:
     most: int = 0  # requests of a batch, where larger ones were refused (0: as the service says)
     shown: set[str] = field(default_factory=set)
 
-    def tell(self, line: str) -> None:
+    def tell(self, words: str) -> None:
+        """Say something once: without secrets, as it may quote any text of a service."""
+        line = scrub(words)
         if line not in self.shown:
             self.shown.add(line)
             log.warning("%s", line)

@@ -9,12 +9,11 @@ The reply decides: a project may have another tier than the request.  Sources, N
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
-from ..core import quoted_line
+from ..core import quoted_json, quoted_line
 from .prices import TokenPrices
 
 _PRIORITY = "priority"  # columns of a model's prices
@@ -115,9 +114,9 @@ def _words_in(value: object) -> Iterator[str]:
         if words:
             yield from _words_in(words)
         elif value:
-            yield json.dumps(value, default=str)
+            yield quoted_json(value)
     elif value is not None and value is not False:
-        yield json.dumps(value, default=str)
+        yield quoted_json(value)
 
 
 def surcharge(tiers: Iterable[StatedTier], prices: TokenPrices) -> Surcharge:

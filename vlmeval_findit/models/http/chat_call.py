@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ...core import error_line
+from ...core import error_line, scrub
 from ...protocol import (
     NOT_TIMED,
     CallResult,
@@ -64,7 +64,7 @@ class ChatCall:
     error: CallError | None = None  # of the last attempt
     unreadable: str = ""
     completion: Completion | None = None
-    warnings: tuple[str, ...] = ()  # for the user, once
+    warnings: tuple[str, ...] = ()  # for the user, once: :meth:`_warn` adds them
 
     @property
     def is_constrained(self) -> bool:
@@ -231,7 +231,8 @@ class ChatCall:
         if charged.cost is None or self.cost is None:
             self.cost = None
             return
-        self.warnings += tuple(map(_unknown_price, charged.unknown))
+        for tier in charged.unknown:
+            self._warn(_unknown_price(tier))
         self.cost += charged.cost
         self.cost_from = charged.source or self.cost_from
         if charged.is_guess:
@@ -243,7 +244,11 @@ class ChatCall:
         told = (self.model.name, kind)
         if told not in self.budget.told:
             self.budget.told.add(told)
-            self.warnings += (words,)
+            self._warn(words)
+
+    def _warn(self, words: str) -> None:
+        """Add a warning, which may quote any text of a reply, without secrets."""
+        self.warnings += (scrub(words),)
 
     def _implausible(self, stated: float | None, at_most: float | None) -> str:
         shown = [Path(value).name for kind, value in self.message if kind is PartKind.IMAGE]
@@ -283,10 +288,10 @@ class ChatCall:
     def _answered(self, completion: Completion) -> CallResult:
         if completion.no_logprobs:
             why = f"{completion.no_logprobs}: its replies are stored without log-probabilities"
-            self.warnings += (why,)
+            self._warn(why)
         if completion.odd_finish:
             ended = f"finish_reason {completion.odd_finish!r}"
-            self.warnings += (f"its replies end with {ended}, which is not known: they count",)
+            self._warn(f"its replies end with {ended}, which is not known: they count")
         read = self.model.read(completion, self.variant)
         record = self._recorded(read.record, self._record(completion, 200))
         return CallResult(read.text, record, time=self.time)
@@ -303,7 +308,7 @@ class ChatCall:
                 logprobs=self.logprobs,
                 started=self.model.started,
             )
-        self.warnings += (failed,)
+        self._warn(failed)
         if self.attempts > 1:
             failed += f" ({self.attempts} attempts)"
         call = self._record(Completion(""), error.status)

@@ -14,6 +14,7 @@ from ...core import (
     number_of,
     object_or_empty,
     objects_of,
+    quoted_json,
     quoted_line,
     replace_surrogates,
 )
@@ -96,7 +97,7 @@ def judge_response(
         return _judged(reply, logprobs, rule)
     except Exception as error:
         # The reply may have to be paid, whatever is wrong with it.
-        start = quoted_line(json.dumps(reply, default=str), 80)
+        start = quoted_line(quoted_json(reply), 80)
         why = f"the reply cannot be read ({error_line(error)}): {start}"
         return _failed(failed_reply(why, reply, unread=True))
 

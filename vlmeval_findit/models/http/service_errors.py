@@ -9,7 +9,7 @@ from html import unescape
 from types import MappingProxyType
 from typing import Any
 
-from ...core import object_or_empty, quoted_line
+from ...core import object_or_empty, quoted_json, quoted_line
 from .call_errors import HOPELESS_STATUSES, LONGEST_MESSAGE, CallError
 from .sent_whole import may_be_billed
 from .spending import usage_of
@@ -160,7 +160,7 @@ def words_of(error: object) -> str:
             return words_of(inside)
     if isinstance(error, list) and len(error) == 1 and "loc" not in object_or_empty(error[0]):
         return words_of(error[0])
-    return error if isinstance(error, str) else json.dumps(error, ensure_ascii=False)
+    return error if isinstance(error, str) else quoted_json(error)
 
 
 def inside_reply(error: object, reply: Mapping[str, Any], *, begun: bool = False) -> CallError:

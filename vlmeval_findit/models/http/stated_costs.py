@@ -5,12 +5,11 @@ An amount that is there, but in a form that is not read, is named: it may be of 
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from ...core import number_of, object_or_empty, quoted_line
+from ...core import number_of, object_or_empty, quoted_json, quoted_line, scrub
 
 # In a reply as it is read: the headers that it came with, names in lower case
 RESPONSE_HEADERS = "response_headers"
@@ -86,6 +85,7 @@ _UPSTREAM = "upstream_inference_cost"
 _UPSTREAM_PARTS = ("upstream_inference_prompt_cost", "upstream_inference_completions_cost")
 
 _SHOWN = 40  # characters of an amount that is not read
+_LONGEST_PLACE = 100  # characters of its keys, which may be any, too
 
 
 class StatedCost(NamedTuple):
@@ -154,8 +154,8 @@ def unread_cost(reply: Mapping[str, Any]) -> str:
 
 
 def _shown(place: _CostPlace, value: object) -> str:
-    shown = repr(value) if isinstance(value, str) else json.dumps(value, default=str)
-    return f"{place} {quoted_line(shown, _SHOWN)}"
+    shown = repr(scrub(value)) if isinstance(value, str) else quoted_json(value)
+    return f"{quoted_line(str(place), _LONGEST_PLACE)} {quoted_line(shown, _SHOWN)}"
 
 
 def _object_at(reply: Mapping[str, Any], inside: str) -> Mapping[str, Any]:

@@ -17,9 +17,9 @@ from urllib.parse import quote
 
 from aiohttp import FormData
 
-from ....core import count_of, error_line, object_or_empty, objects_of
+from ....core import count_of, error_line, object_or_empty, objects_of, quoted_line, scrub
 from ....protocol import CallResult, DatasetVariant, Message, ThoughtRule
-from ..call_errors import CallError
+from ..call_errors import LONGEST_MESSAGE, CallError
 from ..chat import ChatModel
 from ..chat_call import ChatCall
 from ..client import HttpClient, HttpRequest
@@ -51,6 +51,7 @@ _LONGEST_LISTED = 64 << 20  # of a result of a batch that may be another's
 _FILES = ("output", "error")
 _SAME_MOMENT = 60.0  # seconds by which clocks of one service may differ
 _NAME = "findit_batch"
+_LONGEST_WORD = 60  # characters of a status
 # Results of Anthropic's requests that cost nothing
 _UNBILLED = frozenset({"errored", "canceled", "expired"})
 _URL = "/v1/chat/completions"
@@ -200,7 +201,7 @@ class BatchService:
 
     async def status(self, id: str) -> BatchStatus:
         batch = await self._object("GET", f"batches/{quote(id, safe='')}")
-        word = str(batch.get("status"))
+        word = _word(batch.get("status"))
         counts = _counts(batch)
         done = counts.get("completed", 0) + counts.get("failed", 0)
         if word not in ("completed", "expired", "cancelled", "failed"):
@@ -339,7 +340,7 @@ class AnthropicBatches(BatchService):
 
     async def status(self, id: str) -> BatchStatus:
         batch = await self._object("GET", f"messages/batches/{quote(id, safe='')}")
-        word = str(batch.get("processing_status"))
+        word = _word(batch.get("processing_status"))
         counts = _counts(batch)
         total = sum(counts.values())
         done = total - counts.get("processing", 0)
@@ -377,7 +378,18 @@ def _id_in(reply: Mapping[str, Any]) -> str:
     id = reply.get("id")
     if not isinstance(id, str):
         raise CallError("the reply about a batch has no id", worked_on=True)
+    if not _is_id(id):
+        raise CallError(f"the id of a batch quotes a secret: {id}", worked_on=True)
     return id
+
+
+def _is_id(id: str) -> bool:
+    """Tell whether the journal may keep an id: it quotes no secret."""
+    return scrub(id) == id
+
+
+def _word(status: object) -> str:
+    return quoted_line(str(status), _LONGEST_WORD)
 
 
 def _content_path(file: object) -> str:
@@ -387,7 +399,7 @@ def _content_path(file: object) -> str:
 def _refused(word: str, done: int, batch: Mapping[str, Any]) -> BatchStatus:
     errors = objects_of(object_or_empty(batch.get("errors")).get("data"))
     stated = [error["message"] for error in errors if isinstance(error.get("message"), str)]
-    why = "; ".join(stated[:3]) or "it does not say why"
+    why = quoted_line("; ".join(stated[:3]), LONGEST_MESSAGE) or "it does not say why"
     may_pass = any(_TOO_MUCH_ON_WAY.search(json.dumps(error)) for error in errors)
     return BatchStatus(word, done, (), why, may_pass)
 
@@ -405,7 +417,8 @@ def _is_listed(batch: Mapping[str, Any]) -> bool:
         _seconds(batch["created_at"])
     except (KeyError, TypeError, ValueError):
         return False
-    return isinstance(batch.get("id"), str)
+    id = batch.get("id")
+    return isinstance(id, str) and _is_id(id)
 
 
 def _seconds(date: float | str) -> float:
