@@ -26,18 +26,18 @@ def joined(texts: Iterable[object]) -> str:
 def count_of(value: object) -> int | None:
     """Return a count, of tokens for example, that may be written as text; None for other values.
 
-    >>> [count_of(value) for value in (77, 77.0, "77", "77.0", 7.5, "7,5", -1, True)]
-    [77, 77, 77, 77, None, None, None, None]
+    >>> [count_of(value) for value in (77, 77.0, "77", "77.0", "77e1", 7.5, "7,5", True)]
+    [77, 77, 77, 77, 770, None, None, None]
     """
     if isinstance(value, str):
         text = _COUNT.fullmatch(value)
-        value = int(text[1]) if text else None
+        value = int(text[1]) * 10 ** int(text[2] or 0) if text else None
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     return value if type(value) is int and 0 <= value < _MOST else None
 
 
-_COUNT = re.compile(r"\s*([0-9]{1,16})(?:\.0*)?\s*")
+_COUNT = re.compile(r"\s*([0-9]{1,16})(?:\.0*)?(?:e\+?([0-9]{1,2}))?\s*", re.IGNORECASE)
 
 
 _MOST = 2**53  # greater whole numbers are not exact in JSON

@@ -392,6 +392,7 @@ from .prices import (
 from .http.spending import (
     Usage as Usage,
     Charge as Charge,
+    MostTokens as MostTokens,
     charge_for as charge_for,
     is_implausible as is_implausible,
     usage_of as usage_of,

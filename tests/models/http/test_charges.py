@@ -6,6 +6,7 @@ import json
 from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from itertools import product
 from typing import Any
 
 import pytest
@@ -23,6 +24,7 @@ from vlmeval_findit.models import (
     ChatCall,
     ChatModel,
     Endpoint,
+    MostTokens,
     SpendingError,
     TokenPrices,
     Usage,
@@ -166,7 +168,7 @@ def test_costs_as_services_state_them(usage: Mapping[str, Any], cost: float | No
     ("stated", "reply", "counts"),
     [
         ((0, 0), "[]", {}),  # OpenVINO's server
-        ((0, 7), "[]", {}),
+        ((0, 7), "[]", {"completion": 7}),
         ((9, 0), "[]", {"prompt": 9}),
         ((9, 0), "", {"prompt": 9, "completion": 0}),
         ((9, 7), "[]", {"prompt": 9, "completion": 7}),
@@ -225,6 +227,58 @@ def test_an_incomplete_reply_costs_at_most_the_dearest(
 
 def test_what_is_free_stays_free() -> None:
     assert charge_for(Usage(0.0), prices_from("0,0"), 0.0).cost == 0.0
+
+
+# --- usage of which a part is read ----------------------------------------------------------------
+
+NAMES = [
+    ("prompt_tokens", "completion_tokens"), ("input_tokens", "output_tokens"),
+    ("promptTokenCount", "candidatesTokenCount"), ("inputTokens", "outputTokens"),
+    ("prompt_eval_count", "eval_count"),
+]  # fmt: skip
+UNREAD: list[object] = [None, "?", "7,5", "1e4x", 7.5, -1, True, {}, [], float("nan"), 10**400]
+
+
+def paid_for(usage: Mapping[str, Any], share: float = 1.0) -> tuple[ChatCall, float]:
+    """Pay for a reply with this usage; return its call, and the most that we estimate."""
+    outcome = judge_response(200, body(usage)).outcome
+    assert not isinstance(outcome, CallError)
+    call = ChatCall(model_of(PRICES), Budget(), WORDS, QUESTION, request=REQUEST)
+    call.pay(outcome.usage, share)
+    return call, (call.at_most() or 0.0) * share
+
+
+@pytest.mark.parametrize("names", NAMES, ids=str)
+@pytest.mark.parametrize("count", [7, 100_000, 100_000.0, "100000", "1e5", "1E+5"], ids=repr)
+def test_tokens_that_are_read_count_with_the_most_of_others(
+    names: tuple[str, str], count: Any
+) -> None:
+    sent, answered = names
+    for unread, share in product(UNREAD, [1.0, 0.5]):
+        usage = {sent: count, answered: unread}
+        call, at_most = paid_for(usage, share)
+        least = (float(count) * 10 + MOST * 50) / 1e6 * share
+        assert call.cost == pytest.approx(max(at_most, least)), usage
+        assert call.guesses == 1
+        usage = {answered: count, sent: unread}
+        call, at_most = paid_for(usage, share)
+        assert (call.cost or 0.0) >= max(at_most, float(count) * 50 / 1e6 * share), usage
+
+
+@pytest.mark.parametrize("prices", ["10,50", "50,10", "10,0", "0,10"])
+def test_a_sum_of_tokens_costs_at_least_its_cheapest_split(prices: str) -> None:
+    sent, answered = (float(price) for price in prices.split(","))
+    for usage in (
+        {},
+        {"prompt_tokens": 10},
+        {"completion_tokens": 10},
+        {"prompt_tokens": 10, "completion_tokens": "?"},
+    ):
+        read = usage_of({"usage": {**usage, "total_tokens": 10_000}})
+        charged = charge_for(read, prices_from(prices), 0.0001, most=MostTokens(100, 200))
+        assert (charged.cost or 0.0) >= 9_800 * min(sent, answered) / 1e6
+        if not usage:
+            assert (charged.cost or 0.0) >= 9_800 * sent / 1e6, "its limit holds"
 
 
 # --- any sequence of replies keeps the limit ------------------------------------------------------

@@ -32,7 +32,7 @@ from ..tiers import Surcharge, surcharge, tiers_in
 from ..token_limits import token_limit
 from .completion import Completion
 from .endpoint import Endpoint
-from .estimates import load_of
+from .estimates import Load, load_of
 from .providers.provider_table import (
     OPENROUTER,
     Provider,
@@ -57,6 +57,7 @@ from .sent_images import (
     images_to_send,
     marked_urls,
 )
+from .spending import MostTokens
 from .thinking_fields import refuse_other_thinking
 
 # Spaces of pixels as sent, which assume the providers' limit of 4096.
@@ -203,11 +204,22 @@ class ChatModel:
         """
         if self.prices is None:
             return None
-        load = load_of(asked, message, self.space(variant), self.max_tokens(variant))
+        load = self._load(message, variant, asked)
         # A marked beginning may be charged as written to the cache with every request.
         beginning = load.tokens_beginning if shared else 0
         most = self.prices.most(load.tokens_in, beginning, load.tokens_out_at_most)
         return most * max(self.asked_surcharge(self.prices).multiple, 1.0)
+
+    def most_tokens(
+        self, message: Message, variant: DatasetVariant, asked: ChatRequest
+    ) -> MostTokens:
+        """Estimate the most tokens of a call, with the multiple of the tier in the request."""
+        load = self._load(message, variant, asked)
+        multiple = self.asked_surcharge(self.prices).multiple if self.prices else 1.0
+        return MostTokens(load.tokens_in, load.tokens_out_at_most, max(multiple, 1.0))
+
+    def _load(self, message: Message, variant: DatasetVariant, asked: ChatRequest) -> Load:
+        return load_of(asked, message, self.space(variant), self.max_tokens(variant))
 
     def asked_surcharge(self, prices: TokenPrices) -> Surcharge:
         """Return what the tier, speed and region that every request asks for cost."""

@@ -36,7 +36,7 @@ from .schema import (
     refuse_unconstrained,
 )
 from .sent_images import ChatRequest, EncodedImages, refuse_changed
-from .spending import Budget, Charge, Usage, charge_for, is_implausible
+from .spending import NO_ESTIMATE, Budget, Charge, MostTokens, Usage, charge_for, is_implausible
 
 
 @dataclass(slots=True, eq=False)
@@ -222,7 +222,7 @@ class ChatCall:
         """Add what an attempt cost, as :func:`.charge_for` charges it."""
         self._note_tiers(usage)
         at_most = self.at_most()
-        charge = charge_for(usage, self.model.prices, at_most, share, dearest)
+        charge = charge_for(usage, self.model.prices, at_most, share, dearest, self._most_tokens())
         charged = self.budget.at_least_seen(self.model.name, charge)
         if usage.unread:
             self._warn_once("unread", _unread(usage, charged))
@@ -273,6 +273,12 @@ class ChatCall:
         asked = self.message, self.variant, self.request
         most = self.model.at_most(*asked, shared=self.shared)
         return None if most is None else most * self.budget.multiple
+
+    def _most_tokens(self) -> MostTokens:
+        if self.request is None:
+            return NO_ESTIMATE
+        most = self.model.most_tokens(self.message, self.variant, self.request)
+        return most._replace(multiple=most.multiple * self.budget.multiple)
 
     def answer(self, stop: StopReason | None = None, later: str = "") -> CallResult:
         """Return its answer, and set ``warnings``; ``later``: when a server may be asked again.

@@ -19,7 +19,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from heapq import heappop, heappush
 from threading import Lock
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 from ...core import count_of, object_or_empty, objects_of
 from ...protocol import thought_in
@@ -59,12 +59,24 @@ class Charge:
     is_unseen: bool = False  # nothing readable was stated: the greatest or dearest cost
 
 
+class MostTokens(NamedTuple):
+    """The most tokens of a call: sent, by our estimate, and answered, by its limit."""
+
+    sent: int = 0
+    answered: int = 0
+    multiple: float = 1.0  # of the price, at the dearest tier that was asked for or stated
+
+
+NO_ESTIMATE = MostTokens()
+
+
 def charge_for(
     usage: Usage,
     prices: TokenPrices | None,
     at_most: float | None,
     share: float = 1.0,
     dearest: float | None = None,
+    most: MostTokens = NO_ESTIMATE,
 ) -> Charge:
     """Return what an attempt is charged that was answered, or worked on.
 
@@ -74,6 +86,7 @@ def charge_for(
         at_most: US dollars at the dearest tier; None without prices.
         share: of the prices that is charged.
         dearest: US dollars that another attempt cost, for one without a whole reply.
+        most: tokens of which the reply states no number, or none that can be read.
     """
     stated = usage.stated
     if prices is None:
@@ -82,11 +95,11 @@ def charge_for(
             return Charge(stated, is_guess=is_unseen, is_unseen=is_unseen)
         return Charge(dearest, is_guess=True, is_unseen=True) if dearest else Charge(None)
     extra = surcharge(usage.tiers, prices)
-    by_price = _by_price(usage, prices, at_most, share, extra)
+    by_price = _by_price(usage, prices, at_most, share, extra, most)
     if usage.unread:
         known = (stated, by_price.cost, None if at_most is None else at_most * share)
-        most = max((each for each in known if each is not None), default=None)
-        return replace(by_price, cost=most, is_guess=True, is_unseen=True)
+        greatest = max((each for each in known if each is not None), default=None)
+        return replace(by_price, cost=greatest, is_guess=True, is_unseen=True)
     if not stated:  # 0 is plausible for free models only, of which no price is known
         return by_price
     # A dearer tier, or a missing part, may not be in what is stated.
@@ -97,17 +110,49 @@ def charge_for(
 
 
 def _by_price(
-    usage: Usage, prices: TokenPrices, at_most: float | None, share: float, extra: Surcharge
+    usage: Usage,
+    prices: TokenPrices,
+    at_most: float | None,
+    share: float,
+    extra: Surcharge,
+    most: MostTokens,
 ) -> Charge:
     """Return what an attempt is charged by its tokens, or the most that it can cost."""
     tokens = usage.tokens or {}
     by_tokens = prices.cost_of(tokens)
     if by_tokens is None:
-        most = None if at_most is None else at_most * share
-        return Charge(most, prices.source, is_guess=True, is_unseen=True)
+        multiple = max(extra.multiple, most.multiple)
+        greatest = [_by_some_tokens(usage, prices, most) * multiple * share]
+        if at_most is not None:
+            greatest.append(at_most * share)
+        # Without any number of tokens, and without an estimate, nothing is known.
+        cost = max(greatest) or at_most
+        return Charge(cost, prices.source, is_guess=True, is_unseen=True)
     source = ", ".join(filter(None, (prices.source, extra.named)))
     is_guess = bool(extra.unknown) or prices.ends_before(tokens["prompt"])
     return Charge(by_tokens * extra.of(share), source, is_guess, extra.unknown)
+
+
+def _by_some_tokens(usage: Usage, prices: TokenPrices, most: MostTokens) -> float:
+    """Return the most that a reply can cost of which only some tokens, or their sum, are known.
+
+    >>> from vlmeval_findit.models.prices import prices_from
+    >>> _by_some_tokens(Usage(tokens={"prompt": 1000}), prices_from("10,50"), MostTokens(9, 100))
+    0.015
+    >>> _by_some_tokens(Usage(total=1000), prices_from("10,50"), MostTokens(9, 100))
+    0.014
+    """
+    known = dict(usage.tokens or {})
+    if not known and not usage.total:
+        return 0.0
+    if "prompt" not in known and "completion" not in known:
+        is_dearer = prices.answered > prices.sent
+        known["completion"] = min(usage.total, most.answered) if is_dearer else 0
+    if "prompt" not in known:
+        known["prompt"] = max(most.sent, usage.total - known["completion"])
+    if "completion" not in known:
+        known["completion"] = max(most.answered, usage.total - known["prompt"])
+    return prices.cost_of(known) or 0.0
 
 
 # A stated cost above so many times the greatest of the call, or, without prices, so many dollars
@@ -137,8 +182,8 @@ def usage_of(reply: Mapping[str, Any]) -> Usage:
     tokens = token_counts(usage)
     total = max((count_of(value) or 0 for value in _fields(usage)["total"]), default=0)
     if tokens.get("prompt") == 0:  # every request has a prompt
-        tokens = {}
-    elif tokens.get("completion") == 0 and _wrote(reply):
+        del tokens["prompt"]
+    if tokens.get("completion") == 0 and ("prompt" not in tokens or _wrote(reply)):
         del tokens["completion"]
     headers = object_or_empty(reply.get(RESPONSE_HEADERS))
     tiers = tiers_in(reply, usage, {"service_tier": headers.get(TIER_HEADER)})
