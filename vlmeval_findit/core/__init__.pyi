@@ -104,6 +104,7 @@ from .json_values import (
     object_or_empty as object_or_empty,
     objects_of as objects_of,
     count_of as count_of,
+    largest_count as largest_count,
     number_of as number_of,
     unlike_json as unlike_json,
 )

@@ -37,6 +37,16 @@ def count_of(value: object) -> int | None:
     return value if type(value) is int and 0 <= value < _MOST else None
 
 
+def largest_count(value: object) -> int | None:
+    """Return a count, as :func:`count_of` does; of several values of a key, in a list, the largest.
+
+    >>> largest_count([77, "78", "?"]), largest_count(77), largest_count("?")
+    (78, 77, None)
+    """
+    counts = map(count_of, value if isinstance(value, list) else [value])
+    return max((count for count in counts if count is not None), default=None)
+
+
 _COUNT = re.compile(r"\s*([0-9]{1,16})(?:\.0*)?(?:e\+?([0-9]{1,2}))?\s*", re.IGNORECASE)
 
 

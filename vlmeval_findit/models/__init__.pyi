@@ -389,6 +389,8 @@ from .prices import (
     GEMINI_2_5_FLASH as GEMINI_2_5_FLASH,
 )
 
+from .http.reply_json import parse_reply as parse_reply
+
 from .http.spending import (
     Usage as Usage,
     Charge as Charge,

@@ -249,7 +249,7 @@ def paid_for(usage: Mapping[str, Any], share: float = 1.0) -> tuple[ChatCall, fl
 
 
 @pytest.mark.parametrize("names", NAMES, ids=str)
-@pytest.mark.parametrize("count", [7, 100_000, 100_000.0, "100000", "1e5", "1E+5"], ids=repr)
+@pytest.mark.parametrize("count", [7, 100_000.0, "100000", "1E+5"], ids=repr)
 def test_tokens_that_are_read_count_with_the_most_of_others(
     names: tuple[str, str], count: Any
 ) -> None:

@@ -31,6 +31,7 @@ from ...protocol import (
 )
 from .call_errors import CallError
 from .completion import ANSWERED_STATUSES, Completion
+from .reply_json import parse_reply
 from .reply_logprobs import reply_logprobs
 from .service_errors import (
     CODE_KEYS,
@@ -121,7 +122,7 @@ def object_in(body: bytes) -> dict[str, Any]:
         why = "the reply has an empty body"
         raise CallError(why, transient=True, worked_on=True, arrived=True)
     try:
-        reply = json.loads(body)
+        reply = parse_reply(body)
     except (ValueError, RecursionError):
         start = quoted_line(body[:400].decode("utf-8", "replace"), 80)
         what = "the reply is not JSON"

@@ -11,6 +11,7 @@ from typing import Any
 
 from ...core import object_or_empty, quoted_json, quoted_line
 from .call_errors import HOPELESS_STATUSES, LONGEST_MESSAGE, CallError
+from .reply_json import parse_reply
 from .sent_whole import may_be_billed
 from .spending import usage_of
 from .stated_costs import RESPONSE_HEADERS
@@ -102,7 +103,7 @@ def error_of(
     """
     text = body.decode("utf-8", "replace").strip()
     try:
-        reply = json.loads(body)
+        reply = parse_reply(body)
     except (ValueError, RecursionError):
         reply = text
     # Google's may be a list of a single object.

@@ -18,10 +18,11 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from heapq import heappop, heappush
+from itertools import chain
 from threading import Lock
 from typing import Any, NamedTuple, NoReturn
 
-from ...core import count_of, object_or_empty, objects_of
+from ...core import count_of, largest_count, object_or_empty, objects_of
 from ...protocol import thought_in
 from ..prices import TokenPrices
 from ..tiers import StatedTier, Surcharge, surcharge, tiers_in
@@ -180,7 +181,7 @@ def usage_of(reply: Mapping[str, Any]) -> Usage:
         **object_or_empty(reply.get("usage")),
     }
     tokens = token_counts(usage)
-    total = max((count_of(value) or 0 for value in _fields(usage)["total"]), default=0)
+    total = max((largest_count(value) or 0 for value in _fields(usage)["total"]), default=0)
     if tokens.get("prompt") == 0:  # every request has a prompt
         del tokens["prompt"]
     if tokens.get("completion") == 0 and ("prompt" not in tokens or _wrote(reply)):
@@ -221,7 +222,7 @@ def token_counts(usage: Mapping[str, Any]) -> dict[str, int]:
     unread = set()
     for name, fields in _fields(usage).items():
         stated = [value for value in fields if value is not None]
-        counts = [count for count in map(count_of, stated) if count is not None]
+        counts = [count for count in map(largest_count, stated) if count is not None]
         if counts:
             known[name] = max(counts)
         elif stated:
@@ -229,8 +230,10 @@ def token_counts(usage: Mapping[str, Any]) -> dict[str, int]:
     if not known.get("cache_write_1h"):
         known.pop("cache_write_1h", None)
     total = known.pop("total", 0)
-    if "completion" not in known.keys() | unread and total > known.get("prompt", total):
-        known["completion"] = total - known["prompt"]
+    least = _least_of_several_prompts(usage)
+    sent = known.get("prompt", total) if least is None else least
+    if "completion" not in known.keys() | unread and total > sent:
+        known["completion"] = total - sent
     if "prompt" not in known or "completion" not in known:
         return known
     beyond = total - known["prompt"] - known["completion"]
@@ -240,10 +243,18 @@ def token_counts(usage: Mapping[str, Any]) -> dict[str, int]:
         known["prompt"] += in_cache
     if reasoning > known["completion"]:
         known["completion"] += reasoning
-    known["completion"] = max(known["completion"], total - known["prompt"])
+    sent = known["prompt"] if least is None else least
+    known["completion"] = max(known["completion"], total - sent)
     if unread & {"total", "reasoning"}:
         known.pop("completion")
     return known
+
+
+def _least_of_several_prompts(usage: Mapping[str, Any]) -> int | None:
+    """Return the fewest tokens of a prompt, if several numbers of one key are stated."""
+    lists = (field for field in _fields(usage)["prompt"] if isinstance(field, list))
+    counts = map(count_of, chain.from_iterable(lists))
+    return min((count for count in counts if count is not None), default=None)
 
 
 def _fields(usage: Mapping[str, Any]) -> dict[str, tuple[object, ...]]:
@@ -304,10 +315,10 @@ def _details(usage: Mapping[str, Any], *names: str) -> Mapping[str, Any]:
 
 def _sum_of(usage: Mapping[str, Any], name: str, *apart: str) -> object:
     """Return a count with those that are counted apart; as it is if it is none."""
-    count = count_of(usage.get(name))
+    count = largest_count(usage.get(name))
     if count is None:
         return usage.get(name)
-    more = (count_of(usage.get(each)) for each in apart)
+    more = (largest_count(usage.get(each)) for each in apart)
     return count + sum(each or 0 for each in more)
 
 

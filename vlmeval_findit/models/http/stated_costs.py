@@ -9,7 +9,15 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from ...core import number_of, object_or_empty, quoted_json, quoted_line, scrub
+from ...core import (
+    count_of,
+    number_of,
+    object_or_empty,
+    objects_of,
+    quoted_json,
+    quoted_line,
+    scrub,
+)
 
 # In a reply as it is read: the headers that it came with, names in lower case
 RESPONSE_HEADERS = "response_headers"
@@ -63,6 +71,8 @@ _PLACES = (
 _SOUNDS_LIKE_COST = re.compile(
     r"cost|price|(?:^|_)(?:usd|eur|spen[dt]|charged?|fee)(?:_|$)", re.IGNORECASE
 )
+
+_FIRST_KEYS = frozenset((place.inside or place.key).split(".")[0] for place in _PLACES)
 
 _READ_HEADERS = frozenset(place.key for place in _PLACES if place.inside == RESPONSE_HEADERS)
 
@@ -144,6 +154,11 @@ def unread_cost(reply: Mapping[str, Any]) -> str:
     for place, value in _values(reply):
         if _is_unread(value):
             return _shown(place, value)
+    for inside in ("usage", "usageMetadata", ""):
+        for key, value in _object_at(reply, inside).items():
+            # Of tokens: a key that stands twice, as :mod:`.reply_json` reads it
+            if isinstance(value, list) and any(count_of(each) for each in value):
+                return _shown(_CostPlace(inside, key), value)
     if stated_cost(reply) is not None:
         return ""
     for inside in ("usage", ""):
@@ -151,6 +166,11 @@ def unread_cost(reply: Mapping[str, Any]) -> str:
             if _SOUNDS_LIKE_COST.search(key) and _dollars(value):
                 return _shown(_CostPlace(inside, key), value)
     return ""
+
+
+def is_about_cost(key: str) -> bool:
+    """Return whether a key of a reply may state a cost, or lead to one."""
+    return key in _FIRST_KEYS or _SOUNDS_LIKE_COST.search(key) is not None
 
 
 def _shown(place: _CostPlace, value: object) -> str:
@@ -162,7 +182,10 @@ def _object_at(reply: Mapping[str, Any], inside: str) -> Mapping[str, Any]:
     """Return the object at keys in a reply; an empty one if there is none."""
     found = reply
     for key in inside.split(".") if inside else ():
-        found = object_or_empty(found.get(key))
+        value = found.get(key)
+        if isinstance(value, list):  # of a key that stands twice
+            value = next(iter(objects_of(value)), None)
+        found = object_or_empty(value)
     return found
 
 
@@ -205,8 +228,8 @@ def _with_fee(cost: StatedCost | None, upstream: StatedCost | None) -> StatedCos
 
 def _upstream(details: Mapping[str, Any]) -> StatedCost | None:
     """Return what the provider takes: its sum, else the parts of it; None if neither is stated."""
-    whole = _dollars(details.get(_UPSTREAM))
-    parts = [_dollars(details.get(name)) for name in _UPSTREAM_PARTS]
+    whole = _largest_in(details.get(_UPSTREAM))
+    parts = [_largest_in(details.get(name)) for name in _UPSTREAM_PARTS]
     known = [part for part in parts if part is not None]
     by_parts = sum(known)
     if whole or by_parts:
@@ -217,22 +240,23 @@ def _upstream(details: Mapping[str, Any]) -> StatedCost | None:
 def amount_of(value: object) -> StatedCost | None:
     """Return an amount in US dollars: a number, text, or an object of parts; None for others.
 
-    A list of one value is that value.
+    A list is the largest that is in it: one of several values is not read for sure.
 
     >>> [amount_of(value).dollars for value in (0.02, "0.02", "$0.02", "2e-2 USD", "USD 0.02")]
     [0.02, 0.02, 0.02, 0.02, 0.02]
     >>> amount_of({"input_tokens_cost": 0.01, "output_tokens_cost": 0.02})
     StatedCost(dollars=0.03, is_whole=False)
     """
-    if isinstance(value, list) and len(value) == 1:
-        value = value[0]
+    if isinstance(value, list):
+        amounts = (amount_of(each) for each in value)
+        return max((each for each in amounts if each is not None), default=None)
     if not isinstance(value, dict):
         number = _dollars(value)
         return None if number is None else StatedCost(number)
     total = 0.0
     parts = []
     for key, part in value.items():
-        dollars = _dollars(part)
+        dollars = _largest_in(part)
         if dollars is None:
             continue
         if _TOTAL.fullmatch(key):
@@ -266,6 +290,13 @@ def _is_there(value: object) -> bool:
     if isinstance(value, str):
         return value.strip().lower() not in _NOTHING
     return value is not None and value is not False and value not in ([], {})
+
+
+def _largest_in(value: object) -> float | None:
+    """Return an amount in US dollars, of a list the largest; None if there is none."""
+    values = value if isinstance(value, list) else [value]
+    amounts = map(_dollars, values)
+    return max((each for each in amounts if each is not None), default=None)
 
 
 def _dollars(value: object) -> float | None:

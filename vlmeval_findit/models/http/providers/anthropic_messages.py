@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ....core import count_of, object_or_empty
+from ....core import largest_count, object_or_empty
 from ..endpoint import Endpoint
 from ..request_fields import WITHOUT_OUR_REASONING, limit_in, merged_fields, system_text
 
@@ -66,7 +66,7 @@ def reply_of_messages(message: Mapping[str, Any]) -> dict[str, Any]:
     content = message.get("content")
     usage = object_or_empty(message.get("usage"))
     kinds = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
-    counts = [count_of(usage.get(kind)) for kind in kinds]
+    counts = [largest_count(usage.get(kind)) for kind in kinds]
     sent = [count for count in counts if count is not None]
     thought_tokens = object_or_empty(usage.get("output_tokens_details")).get("thinking_tokens")
     tier = usage.get("service_tier")

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ....core import count_of, object_or_empty, objects_of
+from ....core import largest_count, object_or_empty, objects_of
 from ...token_limits import LIMIT_FIELDS
 from ..request_fields import WITHOUT_OUR_REASONING, limit_in, merged_fields, system_text
 
@@ -108,8 +108,8 @@ def _reply_part(part: object) -> object:
 def _usage(usage: Mapping[str, Any]) -> dict[str, Any]:
     if not usage:
         return {}
-    thought = count_of(usage.get("thoughtsTokenCount"))
-    answered = count_of(usage.get("candidatesTokenCount"))
+    thought = largest_count(usage.get("thoughtsTokenCount"))
+    answered = largest_count(usage.get("candidatesTokenCount"))
     return {
         "service_tier": usage.get("serviceTier"),
         "prompt_tokens": usage.get("promptTokenCount"),
