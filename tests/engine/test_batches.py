@@ -150,12 +150,13 @@ def test_a_batch_is_created_once_whatever_the_service_does(
 @pytest.mark.parametrize("kind", NAMES)
 def test_failed_requests_are_failed_calls_with_their_reason(kind: str, tmp_path: Path) -> None:
     with BatchServer(outcomes={0: "errored", 5: "expired"}, status="expired") as server:
-        assert main(batched(tmp_path, server, kind)) == 1
+        assert main(batched(tmp_path, server, kind, "--prices", "100,500")) == 1
         failed = [item for item in records(tmp_path / "calls.jsonl") if item["error"]]
         assert len(failed) == 2
         assert any("too many pixels" in item["error"] for item in failed)
         assert any("late" in item["error"] or "expired" in item["error"] for item in failed)
         assert {record_of(item)["call"]["batch"] for item in failed} == {"batch_0"}
+        assert {record_of(item)["call"]["cost"] for item in failed} == {0.0}
         server.settings = BatchSettings()
         # Not by batch this time: both kinds of calls are of the same run.
         assert main(command(tmp_path, "--base-url", server.url)) == 0
@@ -325,6 +326,7 @@ def test_of_two_results_the_first_answer_is_kept(tmp_path: Path, caplog: Caplog)
         assert main(batched(tmp_path, server, "openai")) == 0
     assert "901]" not in (tmp_path / "calls.jsonl").read_text()
     assert f"{CALLS} second results of the same request (line {CALLS + 1} of " in caplog.text
+    assert caplog.messages[-1].startswith(f"{CALLS} second results came in batches")
     assert_answered_once(tmp_path / "calls.jsonl", CALLS)
 
 

@@ -156,6 +156,7 @@ class _BatchRun:
     refused: list[BatchRequest] = field(default_factory=list)  # that may be taken later
     collected: int = 0  # batches since calls were submitted
     most: int = 0  # requests of a batch, where larger ones were refused (0: as the service says)
+    second: int = 0  # results of requests that had one before
     shown: set[str] = field(default_factory=set)
 
     def tell(self, words: str) -> None:
@@ -201,6 +202,9 @@ class _BatchRun:
                 await self._make_room()
             except CallError as problem:
                 error = error or problem
+        if self.second:
+            results = agreeing(self.second, "a second result", f"{self.second:,} second results")
+            self.tell(f"{results} came in batches: of each request the first answer is kept")
         if error is not None:
             stop = StopReason.SPENT
             if isinstance(error, CallError):
@@ -462,6 +466,7 @@ class _BatchRun:
             self.tell(f"{batch}: {_not_matched(others)}")
         if results.repeated:
             self.tell(f"{batch}: {_repeated(results.repeated)}")
+            self.second += len(results.repeated)
         left = self._missing(batch, results, status)
         ended = results.keys | results.damaged.keys()
         done = []

@@ -137,7 +137,11 @@ class BatchService:
             return read_completion(body, logprobs=logprobs, rule=rule)
         if body and isinstance(status, int):
             raise error_of(json.dumps(body).encode(), status, "", None)
-        return _no_completion(result.get("error"), is_billed=status in (200, "200"))
+        error = result.get("error")
+        # Failed, expired or cancelled at the service: no model was asked.
+        is_unasked = result.get("response") is None and bool(error)
+        is_billed = status in (200, "200") and not is_unasked
+        return _no_completion(error, is_billed)
 
     async def upload(self, batch: BatchRequest, lines: Sequence[bytes]) -> tuple[str, float]:
         """Upload requests; return the file's id, and when it came by the service's clock (or 0)."""
