@@ -23,6 +23,7 @@ from vlmeval_findit.core import LockedError, sha256_of
 from vlmeval_findit.engine import (
     DiskFullError,
     Journal,
+    JournalCutError,
     JournalError,
     JournalTakenError,
     JournalView,
@@ -274,9 +275,30 @@ def test_a_lost_lock_overwrites_nothing_and_loses_nothing(
     journal.close()
     path.with_name("calls.jsonl.lock").unlink(missing_ok=True)
     with Journal(path) as journal:
-        assert all(journal.get(key(name)) is not None for name in ("ours", "on its way"))
+        assert all(journal.get(key(name)) is not None for name in ("before", "ours", "on its way"))
         assert (key("of another") in journal) == (happens is somebody_appends)
     assert [item.name for item in tmp_path.iterdir()] == ["calls.jsonl"]
+
+
+def test_a_journal_that_is_cut_anywhere_says_so_and_stores_what_comes(tmp_path: Path) -> None:
+    path = tmp_path / "calls.jsonl"
+    names = ("one", "two", "three")
+    with Journal(path) as journal:
+        journal.append(map(record, names))
+        size = path.stat().st_size
+    whole = path.read_bytes()
+    for cut in range(0, size, 61):
+        path.write_bytes(whole)
+        journal = Journal(path)
+        os.truncate(path, cut)
+        for name in ("ours", "on its way"):
+            with pytest.raises(JournalCutError, match="another program cut it off"):
+                journal.append([record(name)])
+        with pytest.raises(JournalCutError):
+            journal.get(key("three"))
+        journal.close()
+        with Journal(path) as journal:
+            assert all(journal.get(key(name)) is not None for name in ("ours", "on its way"))
 
 
 @pytest.mark.slow

@@ -26,9 +26,11 @@ from ..engine import (
     CancelToken,
     Deployment,
     DiskFullError,
+    JournalCutError,
     JournalTakenError,
     LostCallError,
     StoppedError,
+    UnwrittenError,
     Watcher,
     cancelled_by_signals,
 )
@@ -170,7 +172,7 @@ def results_of(
         progress.print_tokens()
     except (StoppedError, KeyboardInterrupt) as error:
         print_note(str(error) or f"stopped at once; see {answers}")
-    except (DiskFullError, JournalTakenError) as error:
+    except (DiskFullError, JournalCutError, JournalTakenError, UnwrittenError) as error:
         print_note(f"error: {error}")
         status = EXIT_LIMIT_REACHED if isinstance(error, DiskFullError) else EXIT_SOME_FAILED
     except LostCallError as error:

@@ -134,6 +134,7 @@ from .journal.writer import (
     ONE_WRITER as ONE_WRITER,
     DiskFullError as DiskFullError,
     JournalTakenError as JournalTakenError,
+    UnwrittenError as UnwrittenError,
     Journal as Journal,
     lock_path as lock_path,
 )
@@ -141,6 +142,7 @@ from .journal.writer import (
 from .journal.view import (
     encode_record as encode_record,
     decode_record as decode_record,
+    JournalCutError as JournalCutError,
     JournalError as JournalError,
     JournalView as JournalView,
     JournalTail as JournalTail,

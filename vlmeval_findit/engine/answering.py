@@ -105,6 +105,7 @@ def answer_cells(job: JobSpec, cancel: CancelToken) -> JobResult:
         run_sync(sink.answer(plan, job.backend, cancel))
     if sink.error is not None:
         raise sink.error
+    journal.check_kept()
     if sink.last is None and cancel.requested and len(sink.complete) < len(outputs):
         raise StoppedError(journal)
     return JobResult({at: outputs[at] for at in sink.complete}, sink.results, sink.last)

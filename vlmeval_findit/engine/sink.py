@@ -8,14 +8,14 @@ from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import aclosing, asynccontextmanager
 from typing import Any, NamedTuple, Protocol
 
-from ..core import Secrets, is_disk_full, known_secrets
+from ..core import Secrets, agreeing, is_disk_full, known_secrets
 from ..protocol import NOT_MADE, CallResult, Identity, in_thread, refused_if_it_quotes
 from ..scoring import CellResult
 from ..storage import ImageChangedError, is_other_file, stored_record
 from .backend import Backend, CancelToken, WorkResult
 from .calls import Call, Cell, unread
 from .journal.view import JournalError
-from .journal.writer import DiskFullError, Journal, full_disk
+from .journal.writer import DiskFullError, Journal, UnwrittenError
 from .plan import Plan
 
 
@@ -143,7 +143,7 @@ class ResultSink:
         except JournalError as error:
             self._failed(error)
         except OSError as error:
-            self._failed(full_disk(error, self._journal.path))
+            self._failed(self._unwritten(error, len(stored)))
         if self.last is None:
             last = (answer for answer in result.answers if answer.stop is not None)
             self.last = next(last, None)
@@ -162,10 +162,19 @@ class ResultSink:
                 self._watcher.scored(result)
             except JournalError as error:
                 self._failed(error)
-            except Exception as error:
-                if not is_disk_full(error):
-                    raise
-                self._failed(DiskFullError(self._journal.path, 0))
+            except OSError as error:
+                self._failed(self._unwritten(error))
+
+    def _unwritten(self, error: OSError, lost: int = 0) -> JournalError:
+        """Return the error of a file that cannot be written, after calls were made."""
+        if is_disk_full(error):
+            return DiskFullError(self._journal.path, lost)
+        try:
+            self._journal.check_kept()
+        except JournalError as problem:
+            return problem
+        kept = agreeing(lost, "a reply is lost", f"{lost:,} replies are lost") if lost else ""
+        return UnwrittenError(self._journal.path, error, kept)
 
     def _failed(self, error: JournalError) -> None:
         if isinstance(self.error, DiskFullError):

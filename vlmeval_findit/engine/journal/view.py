@@ -114,6 +114,17 @@ class JournalError(ValueError):
     lost = 0  # replies that could not be stored
 
 
+class JournalCutError(JournalError):
+    """Another program cut a journal off, or wrote it again, while it was open."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(
+            f"{path}: another program cut it off, or wrote it again, while it was in use: answers "
+            "that were stored in it are gone. Put a copy in its place if there is one; the same "
+            "command then asks, and pays, only the calls that it lacks"
+        )
+
+
 class JournalView:
     """The finished calls of a journal by key, and its events, as of when it was opened.
 
@@ -170,9 +181,18 @@ class JournalView:
         return decode_record(line) if line else None
 
     def _line(self, key: str) -> bytes:
-        """Return the line of a call; empty if nothing is known of it."""
+        """Return the line of a call; empty if nothing is known of it.
+
+        Raises JournalCutError if it is no longer there.
+        """
         place = self._places.get(key)
-        return b"" if place is None else os.pread(self._lines.fileno(), place.length, place.start)
+        if place is None:
+            return b""
+        line = os.pread(self._lines.fileno(), place.length, place.start)
+        head = key_and_state(line)
+        if head is None or head[0] != key:
+            raise JournalCutError(self.path)
+        return line
 
     @property
     def size(self) -> int:

@@ -16,11 +16,20 @@ from pathlib import Path
 from typing import Any
 
 from ...core import Lock, is_disk_full, locked, too_many_files
-from .view import JournalError, JournalView, Record, check_journal, encode_record
+from .view import (
+    MOST_AT_A_TIME,
+    JournalCutError,
+    JournalError,
+    JournalView,
+    Record,
+    check_journal,
+    encode_record,
+)
 
 log = logging.getLogger(__name__)
 
 RESERVE = 1 << 20  # bytes freed on a full disk, for replies in flight
+_END_BYTES = 64  # before the end of the file: with the checksum of the last line
 SYNC_SECONDS = 1.0  # longest time between append and fsync
 # Why a journal or sweep that another process writes is refused
 ONE_WRITER = "two sweeps cannot write the same files at a time"
@@ -51,6 +60,15 @@ class JournalTakenError(JournalError):
         )
 
 
+class UnwrittenError(JournalError):
+    """A run's files cannot be written, though calls were made."""
+
+    def __init__(self, path: Path, error: OSError, kept: str = "") -> None:
+        why = f"{error.filename or path}: {error.strerror or error}"
+        kept = kept or f"every reply is stored in {path}"
+        super().__init__(f"{why}; {kept}. Once that is mended, type the same command again")
+
+
 class Journal(JournalView):
     """The finished calls of one file, which is created if needed, and more of them.
 
@@ -77,6 +95,9 @@ class Journal(JournalView):
         self._synced = time.monotonic()
         self._dirty = False
         self._is_unsure = False
+        self._end_seen = b""  # what stood before the end
+        self._is_cut = False
+        self._stored_again = 0  # bytes, of a removed journal
         self._has_others = shared or has_others
         self._reserve = path.with_name(f"{path.name}.reserve")
         self._lock: Lock | None = None
@@ -88,6 +109,7 @@ class Journal(JournalView):
             if not shared:
                 self._cut_torn_end()
                 self._reserve_room(reserve)
+            self._see_end()
         except BaseException:
             self._release()
             raise
@@ -97,7 +119,9 @@ class Journal(JournalView):
 
         Raises:
             DiskFullError: no room; they are stored anyway if the reserve had room.
-            JournalTakenError: another run writes the journal; they are stored anyway.
+            JournalTakenError: another run writes or removed the journal; they are stored anyway.
+            JournalCutError: earlier replies are gone; these are stored.
+            UnwrittenError: it was removed, and cannot be stored again.
         """
         new = list(records)
         if not new:
@@ -105,24 +129,80 @@ class Journal(JournalView):
         lines = b"".join(map(encode_record, new))
         full = False
         with self._appending():
-            if os.fstat(self._file).st_size > self._end:
+            self._look_for_cuts()
+            if self._is_cut:
+                self._end_line()
+            elif os.fstat(self._file).st_size > self._end:
                 self._read_others()
             while not self._write(lines):
                 if not self._free_reserve():
                     lost = sum("key" in record and not record["error"] for record in new)
                     raise DiskFullError(self.path, lost)
                 full = True
-            self._read()
+            if not self._is_cut:
+                self._read()
+                self._see_end()
         self._dirty = True
         if time.monotonic() - self._synced >= SYNC_SECONDS:
             self.sync()
         if full:
             raise DiskFullError(self.path, 0)
+        self.check_kept()
         if self._is_taken():
-            if os.fstat(self._file).st_nlink == 0:
-                with self.path.open("ab") as f:
-                    f.write(lines)
             raise JournalTakenError(self.path)
+
+    def check_kept(self) -> None:
+        """Raise an error if another program removed the journal, or cut it off.
+
+        A removed one is stored again, with all that it had.
+
+        Raises:
+            JournalTakenError: it was removed.
+            JournalCutError: earlier replies are gone.
+            UnwrittenError: it was removed, and cannot be stored again.
+        """
+        self._look_for_cuts()
+        if self._is_cut:
+            raise JournalCutError(self.path)
+        if not self._is_removed():
+            return
+        try:
+            self._store_again()
+        except OSError as error:
+            kept = "it was removed, and the replies in it are lost"
+            raise UnwrittenError(self.path, error, kept) from None
+        raise JournalTakenError(self.path)
+
+    def _is_removed(self) -> bool:
+        if self._stored_again:
+            return True
+        try:
+            os.stat(self.path)
+        except (FileNotFoundError, NotADirectoryError):
+            return True
+        except OSError:  # of the disk, which tells nothing
+            return False
+        return os.fstat(self._file).st_nlink == 0
+
+    def _store_again(self) -> None:
+        """Store what was not yet stored again: as long as it is open, its content is there."""
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        with self.path.open("ab", buffering=0) as f:
+            while data := os.pread(self._file, MOST_AT_A_TIME, self._stored_again):
+                whole = data[: data.rfind(b"\n") + 1] or data
+                f.write(whole)
+                self._stored_again += len(whole)
+            os.fsync(f.fileno())
+
+    def _see_end(self) -> None:
+        """Remember what stands before the end, by which a cut is noticed."""
+        size = min(self._end, _END_BYTES)
+        self._end_seen = os.pread(self._file, size, self._end - size)
+
+    def _look_for_cuts(self) -> None:
+        size = len(self._end_seen)
+        if os.pread(self._file, size, self._end - size) != self._end_seen:
+            self._is_cut = True
 
     def note(self, event: Mapping[str, Any]) -> None:
         """Append an event and sync it; raises as :meth:`append` does."""
@@ -133,6 +213,7 @@ class Journal(JournalView):
         """Index what other processes of this run appended."""
         with self._appending():
             self._read_others()
+            self._see_end()
 
     def sync(self) -> None:
         if self._dirty:
@@ -192,9 +273,14 @@ class Journal(JournalView):
     def _read_others(self) -> None:
         """Index what others appended; end an unterminated last line."""
         self._read()
+        self._end = self._end_line() or self._end
+
+    def _end_line(self) -> int:
+        """End an unterminated last line; return where it ends then, 0 if there was none."""
         size = os.fstat(self._file).st_size
         if size and os.pread(self._file, 1, size - 1) != b"\n":
-            self._end = size + os.write(self._file, b"\n")
+            return size + os.write(self._file, b"\n")
+        return 0
 
     def _write(self, data: bytes) -> bool:
         """Append; return False, with nothing written, if it does not fit."""
@@ -229,9 +315,11 @@ class Journal(JournalView):
 
     def _free_reserve(self) -> bool:
         """Free its room; False if it was free already."""
-        existed = self._reserve.exists()
-        self._reserve.unlink(missing_ok=True)
-        return existed
+        try:
+            self._reserve.unlink()
+        except (FileNotFoundError, NotADirectoryError):
+            return False
+        return True
 
 
 def full_disk(error: OSError, path: Path) -> DiskFullError:
