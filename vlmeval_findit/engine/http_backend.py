@@ -283,7 +283,7 @@ class HttpRun(ScheduledRun[tuple[Any, CallResult]]):
         except CallError as error:
             server.note_refusal(error, constrained=call.is_constrained, images=call.shown)
             failure = error
-            outcome = _outcome_of(error)
+            outcome = _outcome_of(error, call.lasting)
             reason = str(error)
         except Exception as error:  # before the call: a broken image may raise anything
             log.debug("a call was not made", exc_info=error)
@@ -337,10 +337,16 @@ def _calls_with_files(calls: int, servers: int) -> int:
     return possible
 
 
-def _outcome_of(error: CallError) -> CallOutcome:
+_LASTING = 2  # attempts that such an error ends
+
+
+def _outcome_of(error: CallError, lasting: int) -> CallOutcome:
+    """Return what an attempt's error means; ``lasting``: how many would probably come again."""
     if error.hopeless:
         is_denial = error.status in DENIED_STATUSES and not error.certain
         return CallOutcome.DENIED if is_denial else CallOutcome.HOPELESS
+    if error.lasting and lasting < _LASTING:
+        return CallOutcome.FAILED
     if not error.transient:
         return CallOutcome.INVALID
     return CallOutcome.REFUSED if error.status in BUSY_STATUSES else CallOutcome.FAILED

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import socket
 import ssl
@@ -14,6 +15,7 @@ from unittest.mock import Mock
 import pytest
 from asking import QUICK, ask_call, ask_calls
 from broken_server import LOST, ODD, REFUSED, BrokenServer
+from chat_server import Answer, ChatServer, completion, in_turn
 from few_fast import every_nth_fast
 from provider_servers import KEY, PROTOCOLS, openai_reply
 
@@ -80,6 +82,46 @@ def test_cut_gzip_and_empty_bodies_are_asked_again(mode: str, words: str) -> Non
         assert server.asked == 3
     assert words in (answer.error or "")
     assert service.budget.guesses == 3
+
+
+LASTING: dict[str, Answer] = {
+    "3 MB": Answer(b'{"choices": "' + b"x" * 3_000_000 + b'"}'),
+    "3 MB of spaces": Answer(b" " * 3_000_000 + b"{}"),
+    "gzip of 3 MB": Answer(gzip.compress(b"x" * 3_000_000), 200, {"Content-Encoding": "gzip"}),
+    "br": Answer(b"{}", 200, {"Content-Encoding": "br"}),
+    "zstd": Answer(b"{}", 201, {"Content-Encoding": "zstd"}),
+    "gzip, gzip": Answer(b"{}", 200, {"Content-Encoding": "gzip, gzip"}),
+}
+PATIENT = replace(ONCE, attempts=6, backoff=(0.001, 0.002))
+
+
+@pytest.mark.parametrize("kind", LASTING)
+@pytest.mark.parametrize("servers", [1, 2])
+def test_a_reply_that_would_come_again_is_paid_twice_at_most(kind: str, servers: int) -> None:
+    with ChatServer(in_turn(LASTING[kind])) as one, ChatServer(in_turn(LASTING[kind])) as other:
+        service = asked(one.url, policy=PATIENT)
+        endpoints = [Endpoint(server.url, KEY) for server in (one, other)]
+        service.endpoints = endpoints[:servers]
+        answers = ask_calls(service, 3, images=["one"] * 3)
+        assert len(one.asked) + len(other.asked) == 2 * 3
+    assert all("(2 attempts)" in (answer.error or "") for answer in answers)
+    assert service.budget.guesses == 2 * 3
+
+
+@pytest.mark.parametrize("kind", LASTING)
+def test_such_replies_to_five_images_end_the_run(kind: str) -> None:
+    with ChatServer(in_turn(LASTING[kind])) as server:
+        images = [f"image {number}" for number in range(20)]
+        ask_calls(asked(server.url, policy=PATIENT), 20, images=images)
+        assert len(server.asked) <= 2 * 5 + 1
+
+
+@pytest.mark.parametrize("kind", LASTING)
+def test_such_a_reply_that_passes_is_answered(kind: str) -> None:
+    with ChatServer(in_turn(LASTING[kind], completion("[5]"))) as server:
+        answer = ask_call(asked(server.url, policy=PATIENT))
+        assert len(server.asked) == 2
+    assert (answer.error, answer.text) == (None, "[5]")
 
 
 # --- what to type ---------------------------------------------------------------------------------

@@ -36,6 +36,7 @@ class CallError(Exception):
         worked_on: bool = False,
         arrived: bool = False,
         unread: bool = False,
+        lasting: bool = False,
         unreached: bool = False,
         usage: Usage = NOTHING_STATED,
     ) -> None:
@@ -49,6 +50,7 @@ class CallError(Exception):
         self.arrived = arrived  # with a whole reply
         self.usage = usage  # what its reply says of its cost
         self.unread = unread  # a reply came, in a form without an answer; other calls may get it
+        self.lasting = lasting  # it would probably come again, and be paid: one repeat shows it
         self.unreached = unreached  # no connection was made: nothing listens, or no such host
         self.repeated = False  # all first calls at its server were refused in these words
         self.certain = False  # a single error of this kind tells that it is hopeless

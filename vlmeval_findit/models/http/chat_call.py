@@ -62,6 +62,7 @@ class ChatCall:
     guesses: int = 0  # attempts that cost it
     cost_from: str = ""  # source of the prices of a computed cost
     error: CallError | None = None  # of the last attempt
+    lasting: int = 0  # attempts with an error that would probably come again
     unreadable: str = ""
     completion: Completion | None = None
     warnings: tuple[str, ...] = ()  # for the user, once: :meth:`_warn` adds them
@@ -108,6 +109,7 @@ class ChatCall:
     def fail(self, error: CallError, share: float = 1.0) -> None:
         """Set the error of an attempt, and count what it cost, at a share of the prices."""
         self._pay_for(error, share)
+        self.lasting += error.lasting
         # They hold the reply, whole and parsed, for as long as the call is kept.
         self.error = error.without_traces()
 

@@ -30,6 +30,10 @@ class BodyError(aiohttp.ClientError):
     """A body that cannot be read; the message goes on after "the reply"."""
 
 
+class LastingBodyError(BodyError):
+    """A body that cannot be read, as the server would probably send it again."""
+
+
 def lost_reply(error: Exception, sending: Sending, timeout: float) -> CallError:
     """Return the error of an attempt whose reply did not come whole.
 
@@ -42,10 +46,14 @@ def lost_reply(error: Exception, sending: Sending, timeout: float) -> CallError:
         return _untrusted(error)
     if isinstance(error, aiohttp.ClientHttpProxyError) and error.status == PASSWORD_WANTED:
         return CallError(f"{_words(error, sending, timeout)}{PROXY_ADVICE}", hopeless=True)
+    # The status of an error says itself whether it may pass.
+    is_lasting = isinstance(error, LastingBodyError) and sending.status < 300
     return CallError(
         _words(error, sending, timeout),
         sending.status,
-        transient=True,
+        transient=not is_lasting,
+        lasting=is_lasting,
+        unread=is_lasting,
         unreached=_is_unreached(error),
         worked_on=may_be_billed(is_whole=sending.is_whole, status=sending.status),
         usage=usage_of({RESPONSE_HEADERS: sending.cost_headers}),

@@ -16,7 +16,7 @@ from typing import IO, Any
 import aiohttp
 
 from ..token_limits import LIMIT_FIELDS
-from .lost_replies import BodyError
+from .lost_replies import BodyError, LastingBodyError
 
 MOST_LISTED_BYTES = 4 << 20  # of lists of models and batches, and of a server's state
 MOST_ERROR_BYTES = 256 << 10  # of an error; what comes behind is not read
@@ -157,7 +157,7 @@ async def save_body(reply: aiohttp.ClientResponse, most: int, file: IO[bytes]) -
 
 
 def _too_long(most: int) -> BodyError:
-    return BodyError(f"is longer than {most / (1 << 20):.3g} MiB, more than was asked for")
+    return LastingBodyError(f"is longer than {most / (1 << 20):.3g} MiB, more than was asked for")
 
 
 async def _pieces(reply: aiohttp.ClientResponse) -> AsyncIterator[bytes]:
@@ -168,7 +168,7 @@ async def _pieces(reply: aiohttp.ClientResponse) -> AsyncIterator[bytes]:
             yield part
         return
     if encoding not in ("gzip", "x-gzip", "deflate"):
-        raise BodyError(f"is packed as {encoding!r}, though that was not asked for")
+        raise LastingBodyError(f"is packed as {encoding!r}, though that was not asked for")
     # 47: zlib's or gzip's header, whichever is there
     unpacker = zlib.decompressobj(47)
     is_begun = False
