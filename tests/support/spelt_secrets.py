@@ -228,7 +228,54 @@ DIGITS: dict[str, Spell] = {
     "crypt": base64_in("./" + ALNUM),
     "bcrypt": base64_in("./" + B64[:62]),
 }
+# --- reversed, and in lists -----------------------------------------------------------------------
+
+
+def reversed_after(encode: Callable[[bytes], bytes]) -> Spell:
+    return lambda text, rng: base64_of(text, rng, encode)[::-1]
+
+
+def reversed_before(encode: Callable[[bytes], bytes]) -> Spell:
+    return lambda text, rng: base64_of(text[::-1], rng, encode)
+
+
+def listed(size: int, write: Callable[[list[str]], str]) -> Spell:
+    """Return a list of the parts of a text; of one with few letters, which could be any, itself."""
+
+    def spell(text: str, rng: random.Random) -> str:
+        letters = [sign for sign in text if sign.isascii() and sign.isalnum()]
+        if len(letters) < 16:
+            return text
+        return write([text[at : at + size] for at in range(0, len(text), size)])
+
+    return spell
+
+
+ENCODES: dict[str, Callable[[bytes], bytes]] = {
+    "base64": base64.b64encode,
+    "base64 of URLs": base64.urlsafe_b64encode,
+    "base32": base64.b32encode,
+    "hex": binascii.hexlify,
+}
+REVERSED: dict[str, Spell] = {
+    **{f"{name}, reversed": reversed_after(encode) for name, encode in ENCODES.items()},
+    **{f"{name} of it reversed": reversed_before(encode) for name, encode in ENCODES.items()},
+    "numbers of it reversed": lambda text, rng: ", ".join(map(str, text[::-1].encode())),
+}
+LISTS: dict[str, Spell] = {
+    "a list": listed(1, json.dumps),
+    "a list without spaces": listed(1, lambda parts: json.dumps(parts, separators=(",", ":"))),
+    "a list in lines": listed(1, lambda parts: json.dumps(parts, indent=2)),
+    "a list in JSON": listed(1, lambda parts: json.dumps(json.dumps(parts))[1:-1]),
+    "a list of Python": listed(1, repr),
+    "a list of pairs": listed(2, json.dumps),
+    "a sum of letters": listed(1, lambda parts: " + ".join(map(json.dumps, parts))),
+    "letters with dashes": listed(1, "-".join),
+    "letters in lines of a list": listed(1, lambda parts: "\n".join(f"- {it}" for it in parts)),
+}
 SPELLINGS: dict[str, Spell] = {
+    **REVERSED,
+    **LISTS,
     **BROKEN,
     **FORMS,
     **DUMPS,

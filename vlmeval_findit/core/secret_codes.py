@@ -1,6 +1,7 @@
 """Codes of a secret: base64, base32, base85, digits and numbers of its bytes, in lines or groups.
 
-Also base58 and other large numbers, Z85, uuencode and other digits of base64.
+Also base58 and other large numbers, Z85, uuencode and other digits of base64; what is reversed
+before or after it is coded; lists of its letters.
 
 Programs break codes with line ends, colons or commas, so texts are compared without what stands
 between letters and digits. Only if a code is there, it is searched for sign by sign.
@@ -127,6 +128,11 @@ def _codes_of(secret: str) -> set[_Code]:
     codes |= {*_in_other_digits(data), *_as_large_numbers(data)}
     for each in [*wide, *_once_coded(data)]:
         codes |= {*_in_base64(each), _in_digits(each)}
+    backwards = secret[::-1].encode("utf-8", "surrogatepass")
+    codes |= {*_in_base64(backwards), *_in_base32(backwards), *_in_numbers(backwards)}
+    for code in [*_in_base64(data), *_in_base32(data), _in_digits(data)]:
+        codes.add(code._replace(signs=code.signs[::-1]))
+    codes |= {*_in_letters(data)}
     return {code for code in codes if len(code.signs) >= _SHORTEST}
 
 
@@ -218,6 +224,16 @@ def _in_base85(data: bytes) -> Iterator[_Code]:
         for encoded in (base64.a85encode(whole), mails, mails.translate(_TO_Z85)):
             if len(encoded) > _SHORTEST:
                 yield _Code(encoded, is_alnum=False)
+
+
+_FEWEST_LETTERS = 16  # of a secret that is told by its letters and digits alone
+
+
+def _in_letters(data: bytes) -> Iterator[_Code]:
+    """Yield its letters and digits, as in a list of them: few, or digits alone, could be boxes."""
+    signs = data.translate(None, _NO_SIGNS)
+    if len(signs) >= _FEWEST_LETTERS and not signs.isdigit():
+        yield _Code(signs)
 
 
 def _in_digits(data: bytes) -> _Code:
