@@ -280,7 +280,7 @@ def test_a_lost_lock_overwrites_nothing_and_loses_nothing(
     assert [item.name for item in tmp_path.iterdir()] == ["calls.jsonl"]
 
 
-def test_a_journal_that_is_cut_anywhere_says_so_and_stores_what_comes(tmp_path: Path) -> None:
+def test_a_journal_that_is_cut_anywhere_says_so(tmp_path: Path) -> None:
     path = tmp_path / "calls.jsonl"
     names = ("one", "two", "three")
     with Journal(path) as journal:

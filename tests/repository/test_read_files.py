@@ -56,8 +56,7 @@ def test_json_of_users_is_parsed_in_one_place() -> None:
         "core/text_files.py": "what parses",
         "protocol/chat_messages.py": "catches both",
         "models/http/schema.py": "catches both",
-        "models/http/response_verdict.py": "catches both",
-        "models/http/service_errors.py": "catches both",
+        "models/http/reply_json.py": "whoever calls it catches both",
         "models/http/wrong_address.py": "catches both",
         "protocol/contradictions.py": "what it just wrote",
         "protocol/identity.py": "what it just wrote",
@@ -80,4 +79,4 @@ def test_messages_show_values_by_one_function() -> None:
     for path in PACKAGE.rglob("*.py"):
         text = path.read_text(encoding="utf-8")
         assert not re.search(r"!r:\.\d", text), f"{path}: use core.quoted_value"
-        assert path.name == "formatting.py" or "reprlib" not in text, path
+        assert path.name == "quoted_values.py" or "reprlib" not in text, path

@@ -97,7 +97,7 @@ PATIENT = replace(ONCE, attempts=6, backoff=(0.001, 0.002))
 
 @pytest.mark.parametrize("kind", LASTING)
 @pytest.mark.parametrize("servers", [1, 2])
-def test_a_reply_that_would_come_again_is_paid_twice_at_most(kind: str, servers: int) -> None:
+def test_a_reply_that_would_come_again_is_paid_twice(kind: str, servers: int) -> None:
     with ChatServer(in_turn(LASTING[kind])) as one, ChatServer(in_turn(LASTING[kind])) as other:
         service = asked(one.url, policy=PATIENT)
         endpoints = [Endpoint(server.url, KEY) for server in (one, other)]
