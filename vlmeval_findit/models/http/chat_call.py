@@ -277,7 +277,7 @@ class ChatCall:
         return None if most is None else most * self.budget.multiple
 
     def _most_tokens(self) -> MostTokens:
-        if self.request is None:
+        if self.request is None or self.model.prices is None:
             return NO_ESTIMATE
         most = self.model.most_tokens(self.message, self.variant, self.request)
         return most._replace(multiple=most.multiple * self.budget.multiple)
