@@ -64,7 +64,7 @@ ELSEWHERE = {
 
 SLOW = ("run", "search", "sweep", "probe", "reproduce", "compare", "report", "leaderboard", "check")
 
-WITH_TIMES = ("search", "reproduce")
+WITH_TIMES = ("search", "reproduce", "audit", "report")
 """Their files state when they were made, or how long that took."""
 
 

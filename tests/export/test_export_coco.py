@@ -111,8 +111,8 @@ def test_what_cannot_be_exported_is_counted(capsys) -> None:
     }
     truth, results = export("FindIt_MyData_multilabel_xyxy_text", replies)
     output = capsys.readouterr().out
-    assert "1 boxes have a label that is no category" in output
-    assert "1 failed calls are in no file" in output
+    assert "boxes left out, of a label that is no category: 1" in output
+    assert "failed calls, in no file: 1" in output
     assert truth["info"]["failed calls, not in here"] == 1
     assert len(truth["images"]) == 2
     assert [row["category_id"] for row in results] == [7, 7]

@@ -76,10 +76,10 @@ def to_coco(runs: Sequence[Run], out: Path, confidence: str | None = None) -> It
                 {
                     "boxes": len(boxes.results),
                     "images": len(boxes.images),
-                    "failed calls are in no file": failed,
-                    "boxes have a label that is no category: left out": boxes.unknown_labels,
-                    "boxes are not finite: left out": boxes.not_numbers,
-                    "queries repeat another: left out": boxes.repeated,
+                    "failed calls, in no file": failed,
+                    "boxes left out, of a label that is no category": boxes.unknown_labels,
+                    "boxes left out, not finite": boxes.not_numbers,
+                    "queries left out, which repeat another": boxes.repeated,
                 }
             )
             _write(folder / f"{name}_coco_results.json", boxes.results)
@@ -99,7 +99,7 @@ def to_coco(runs: Sequence[Run], out: Path, confidence: str | None = None) -> It
             "programs turn images; …_coco_truth.json names the copies, and the originals in copy_of"
         )
     for what, count in counts.items():
-        yield f"{count:,} {what}"
+        yield f"{what}: {count:,}"
     yield from left_out_lines(without_boxes)
     yield from notes
 

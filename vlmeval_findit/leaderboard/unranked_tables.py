@@ -74,17 +74,17 @@ def explain_unranked(runs: Sequence[UnrankedRun]) -> Note:
         lines.append(f"expected: exact, or within {within:.1g} points where boxes are many")
     lines += _ends_in_doubt(runs)
     counted = {
-        "failed calls are answers without a box": sum(run.precision.failed for run in runs),
-        "boxes have a label that is no class of the set, and are not counted": sum(
+        "failed calls, as answers without a box": sum(run.precision.failed for run in runs),
+        "boxes not counted, of a label that is no class of the set": sum(
             run.precision.unknown_labels for run in runs
         ),
-        "boxes with numbers that are not finite do not count": sum(
+        "boxes not counted, with numbers that are not finite": sum(
             run.precision.not_numbers for run in runs
         ),
     }
     for what, count in counted.items():
         if count:
-            lines.append(f"{count:,} {what}")
+            lines.append(f"{what}: {count:,}")
     partly = list(dict.fromkeys(run.dataset for run in runs if run.precision.unasked))
     if partly:
         lines.append(
