@@ -34,13 +34,13 @@ def _slow_but_quick() -> list[object]:
 @pytest.mark.parametrize("name", _slow_but_quick())
 def test_no_sure_cause_of_an_unlisted_fault_is_wrong(name: str) -> None:
     wrong = WRONG[name]
-    causes = causes_of(attempt(wrong.fault, writes=wrong.writes))
+    tried = attempt(wrong.fault, writes=wrong.writes)
+    causes = causes_of(tried)
     rightly = [cause for cause in causes if is_right(wrong, cause)]
     assert bool(rightly) == bool(wrong.causes)
     assert not [cause for cause in causes if cause.sure and cause not in rightly]
     # What explains nothing prints no value; what is sure agrees with the figure, or is stated.
-    measured = attempt(wrong.fault, writes=wrong.writes).value
-    assert all(cause.explains is None or cause.explains > measured for cause in causes)
+    assert all(cause.explains is None or cause.explains > tried.value for cause in causes)
 
 
 @pytest.mark.slow

@@ -87,7 +87,8 @@ def emulated(browser: Any, width: int = 0, **features: str) -> Iterator[None]:
 def shown(browser: Any, script: str) -> Any:
     """Return what the script returns once it is true, which it must be soon."""
     wait = pytest.importorskip("selenium.webdriver.support.wait")
-    return wait.WebDriverWait(browser, 60).until(lambda driver: driver.execute_script(script))
+    waiting = wait.WebDriverWait(browser, 60, poll_frequency=0.02)
+    return waiting.until(lambda driver: driver.execute_script(script))
 
 
 def texts(browser: Any, selector: str) -> list[str]:
