@@ -123,6 +123,7 @@ class CocoBoxes:
         # Ids and coordinates of the COCO file that the table came from.
         self._ids = read_ids(dataset.table)
         self._areas = self._ids.areas_by_object()
+        self._times = self._ids.times_by_object()
         queries: list[Any] = [dataset.queries[row.index] for row in rows]
         numbers = self._ids.categories or self._numbered_labels(queries)
         self.categories = [{"id": number, "name": label} for label, number in numbers.items()]
@@ -178,6 +179,8 @@ class CocoBoxes:
 
     def _numbered_labels(self, queries: Sequence[FindItQuery]) -> Mapping[str, int | str]:
         labels = {label for query in queries for label in self._labels(query)}
+        for query in queries:
+            labels.update(each.label for each in query.truth.ignored if each.label)
         if self._variant.multilabel and self._variant.data.folder is not None:
             # A label that is asked for may have no box; only custom labels have no comma.
             labels |= {label.strip() for query in queries for label in query.label.split(",")}
@@ -233,21 +236,25 @@ class CocoBoxes:
         ignore: Ignore = Ignore.NOTHING,
     ) -> None:
         x1, y1, x2, y2 = corners
+        key = object_key(image, label, corners)
         area_of_box = abs((x2 - x1) * (y2 - y1))
-        area = self._areas.get(object_key(image, label, corners), area_of_box)
+        area = self._areas.get(key, area_of_box)
         if ignore is Ignore.OBJECT:
             area = _IGNORED_AREA
-        self.truth.append(
-            {
-                "id": len(self.truth) + 1,  # pycocotools takes 0 for "not matched"
-                "image_id": number,
-                "category_id": self._category_of(label),
-                "bbox": [x1, y1, x2 - x1, y2 - y1],
-                "area": area,
-                "iscrowd": int(ignore is Ignore.CROWD),
-                "ignore": int(ignore is not Ignore.NOTHING),
-            }
-        )
+        # A query has an object once that the file has twice; pycocotools counts it twice.
+        times = self._times.get(key, 1) if ignore is Ignore.NOTHING else 1
+        for _ in range(times):
+            self.truth.append(
+                {
+                    "id": len(self.truth) + 1,  # pycocotools takes 0 for "not matched"
+                    "image_id": number,
+                    "category_id": self._category_of(label),
+                    "bbox": [x1, y1, x2 - x1, y2 - y1],
+                    "area": area,
+                    "iscrowd": int(ignore is Ignore.CROWD),
+                    "ignore": int(ignore is not Ignore.NOTHING),
+                }
+            )
 
     def _add_results(
         self, row: ScoredRow, query: FindItQuery, numbers: Sequence[int | str]

@@ -220,6 +220,8 @@ class Samples:
     category_ids: Mapping[str, int | str] = field(default_factory=dict)
     # Areas that a COCO file states, by image, label and corners, where they are not the box's
     areas: Mapping[tuple[str, str, Corners], float] = field(default_factory=dict)
+    # How often objects stand in the file that stand there several times; queries have them once
+    repeats: Mapping[tuple[str, str, Corners], int] = field(default_factory=dict)
     boxless: tuple[BoxlessObject, ...] = ()  # Objects that queries may be about, without a box
 
     @property

@@ -196,8 +196,9 @@ def test_crowd_regions_are_ignored(tmp_path, capsys) -> None:
 
     assert import_coco(tmp_path, change=make_crowds) == 0
     output = capsys.readouterr().out
-    assert "left out: crowd regions in images with nothing else of their label (1)" in output
-    assert "read: images (3), boxes (2), ignored boxes (2)" in output
+    # An image with a crowd and nothing else is asked about nothing.
+    assert "left out: crowd regions that no query is about (1)" in output
+    assert "read: images (3), boxes (2), ignored boxes (1)" in output
     for table in ("MyData", "MyData_multilabel"):
         queries = read_table(find_table(table))
         assert sum(len(q.truth.boxes) for q in queries) == 2

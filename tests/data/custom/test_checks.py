@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from vlmeval_findit.benchmarks.findit import Family
 from vlmeval_findit.boxes import Corners
 from vlmeval_findit.data import (
+    CROWD,
     DIFFICULT,
     AnnotatedBox,
     AnnotationError,
@@ -144,6 +145,22 @@ def test_a_box_lies_in_its_image_and_around_its_mask(
     assert [(each.what, each.count) for each in ledger if each.fate is Fate.LEFT_OUT] == [
         ("boxes that cannot be used: --leave-out-bad-boxes", 1),
         ("queries all of whose boxes cannot be used", 1),
+    ]
+
+
+def test_classes_without_a_bad_box_stay_asked() -> None:
+    """Those that are not there, and ignored objects of a class that is asked about no more."""
+    good = replace(BOX, label="cat")
+    bad = AnnotatedBox((5.0, 5.0, 5.0, 9.0), "a.json, boxes[1]", "dog")
+    crowd = AnnotatedBox(BOX.corners, "a.json, boxes[2]", "dog", ignored=CROWD)
+    query = replace(QUERY, label=("bird", "cat", "dog"), boxes=(good, bad, crowd))
+    (kept,) = usable_boxes([query], {"a.jpg": (100, 80)}, True, Ledger())
+    assert kept.label == ("bird", "cat")
+    # Without an area it may be anywhere.
+    assert [(box.where, bool(box.ignored)) for box in kept.boxes] == [
+        ("a.json, boxes[0]", False),
+        ("a.json, boxes[2]", True),
+        ("a.json, boxes[1]", True),
     ]
 
 

@@ -37,8 +37,11 @@ def samples_of(
     """Make samples of objects in images without a stated size."""
     images = dict.fromkeys(image for image, _ in objects) if sizes is None else sizes
     classes = more.pop("classes", ())
+    options = ReaderOptions(
+        classes=rules or ClassRules(), all_classes=more.pop("all_classes", False)
+    )
     found = Detections(Path("f"), Path(), images, objects, classes, **more)
-    return detection_samples(found, ReaderOptions(classes=rules or ClassRules()), Ledger())
+    return detection_samples(found, options, Ledger())
 
 
 def left_out(samples: Samples) -> dict[str, int]:
@@ -57,8 +60,9 @@ def test_objects_are_asked_for_by_label_and_by_image() -> None:
         ("b.jpg", AnnotatedBox(DOG, "3", "dog")),
         ("b.jpg", AnnotatedBox(CAT, "4", "dog", ignored=CROWD)),
         ("a.jpg", AnnotatedBox(CAT, "5", "cat", ignored=DIFFICULT)),
+        ("only.jpg", AnnotatedBox(CAT, "6", "cat", ignored=CROWD)),
     ]
-    sizes = dict.fromkeys(("a.jpg", "b.jpg", "empty.jpg"))
+    sizes = dict.fromkeys(("a.jpg", "b.jpg", "empty.jpg", "only.jpg"))
     samples = samples_of(objects, sizes=sizes)
     asked = [
         (query.images[0], query.label, [box.where for box in query.boxes])
@@ -70,11 +74,12 @@ def test_objects_are_asked_for_by_label_and_by_image() -> None:
         ("b.jpg", "dog", ["3", "4"]),
         ("empty.jpg", "cat", []),
         ("b.jpg", ("cat", "dog"), ["1", "3", "4"]),
-        ("a.jpg", ("dog",), ["2"]),
+        ("a.jpg", ("dog",), ["2", "5"]),
         ("empty.jpg", ("cat",), []),
     ]
-    assert left_out(samples) == {f"{DIFFICULT} in images with nothing else of their label": 1}
-    assert samples.counts == Counts(images=3, boxes=3, queries=3, classes=0, ignored=2)
+    assert left_out(samples) == {f"{CROWD} that no query is about": 1}
+    assert "ignored boxes (2)" in samples.ledger.lines()[0]
+    assert samples.counts == Counts(images=4, boxes=3, queries=3, classes=0, ignored=3)
 
 
 def test_an_object_that_stands_twice_counts_once_and_is_named() -> None:
@@ -131,6 +136,30 @@ def test_an_ignored_region_counts_for_every_label() -> None:
         ("b.jpg", ("cat",), ["4"]),
     ]
     assert [query.counted for query in samples.queries if query.images == ("b.jpg",)] == [(), ()]
+
+
+def test_every_class_that_is_asked_about_has_ignored_boxes() -> None:
+    """Whether an object of it is there or not."""
+    objects = [
+        ("a.jpg", AnnotatedBox(CAT, "1", "cat")),
+        ("a.jpg", AnnotatedBox(CAT, "2", "dog", ignored=CROWD)),
+        ("a.jpg", AnnotatedBox(DOG, "3", "DontCare")),
+        ("b.jpg", AnnotatedBox(DOG, "4", "dog")),
+        ("c.jpg", AnnotatedBox(CAT, "5", "cat", ignored=DIFFICULT)),
+    ]
+    samples = samples_of(objects, ClassRules(ignore=("DontCare",)), all_classes=True)
+    assert asked(samples) == [
+        ("a.jpg", "cat", ["1", "3"]),
+        ("a.jpg", "dog", ["2", "3"]),
+        ("b.jpg", "cat", []),
+        ("b.jpg", "dog", ["4"]),
+        ("c.jpg", "cat", ["5"]),
+        ("c.jpg", "dog", []),
+        ("a.jpg", ("cat", "dog"), ["1", "3", "2", "3"]),
+        ("b.jpg", ("cat", "dog"), ["4"]),
+        ("c.jpg", ("cat", "dog"), ["5"]),
+    ]
+    assert left_out(samples) == {}
 
 
 def test_classes_are_renamed_and_joined() -> None:

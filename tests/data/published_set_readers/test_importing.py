@@ -65,7 +65,7 @@ def test_coco_val2017(tmp_path, monkeypatch, capsys) -> None:
     assert import_set("COCO_val2017", folder) == 0
     output = capsys.readouterr().out
     assert "annotations CC BY 4.0" in output
-    assert "left out: crowd regions" in output
+    assert "ignored boxes (1)" in output
     assert "left out: images without an object, which make no query (1)" in output
     name = "FindIt_COCO_val2017_xyxy_json"
     assert all_images_are_there(name)

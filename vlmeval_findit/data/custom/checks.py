@@ -271,15 +271,16 @@ def _reasons(distinct: DistinctBoxes, sizes: Sizes) -> dict[str, str]:
 def _without(query: Sample, reasons: Collection[str], sizes: Sizes) -> Sample:
     """Return a query in which answers that find an object with a bad box are no errors."""
     boxes = [box for box in query.boxes if box.where not in reasons]
-    labels = {box.label for box in boxes if not box.ignored}
+    usable = {box.label for box in boxes if not box.ignored}
+    bad = {box.label for box in query.counted} - usable
     for box in query.boxes:
         if box.where in reasons and not box.ignored:
             boxes += _ignored(box, sizes[query.images[box.frame]])
     if isinstance(query.label, str) or not query.counted:
         return replace(query, boxes=tuple(boxes))
-    # A query for several labels does not ask for one that has no usable box.
-    label = tuple(name for name in query.label if name in labels)
-    return replace(query, label=label, boxes=tuple(box for box in boxes if box.label in label))
+    # A query for several labels does not ask for one that is there and has no usable box.
+    label = tuple(name for name in query.label if name not in bad)
+    return replace(query, label=label, boxes=tuple(boxes))
 
 
 def _ignored(box: AnnotatedBox, size: Size) -> list[AnnotatedBox]:

@@ -25,8 +25,18 @@ class StatedArea:
 
 
 @dataclass(frozen=True, slots=True)
+class RepeatedObject:
+    """An object that a file has several times; a query has it once."""
+
+    image: str
+    label: str
+    corners: tuple[float, float, float, float]  # (x1, y1, x2, y2), as the file has them
+    times: int
+
+
+@dataclass(frozen=True, slots=True)
 class CocoIds:
-    """Ids, coordinates and areas of a COCO file; empty for tables of other files."""
+    """Ids, coordinates, areas and repetitions of a COCO file; empty for tables of other files."""
 
     images: Mapping[str, int | str] = field(default_factory=dict)  # By file name
     categories: Mapping[str, int | str] = field(default_factory=dict)  # By class
@@ -34,6 +44,7 @@ class CocoIds:
     turned: Mapping[str, int] = field(default_factory=dict)
     units: str = Units.PIXELS.value
     areas: tuple[StatedArea, ...] = ()
+    repeats: tuple[RepeatedObject, ...] = ()
 
     def size(self, image: str, stored: Size) -> Size:
         """Return (width, height) of an image as the file has it."""
@@ -68,6 +79,11 @@ class CocoIds:
         """Return stated areas by :func:`object_key`."""
         return {object_key(each.image, each.label, each.corners): each.area for each in self.areas}
 
+    def times_by_object(self) -> Mapping[object, int]:
+        """Return how often objects stand in the file, if several times, by :func:`object_key`."""
+        repeats = self.repeats
+        return {object_key(each.image, each.label, each.corners): each.times for each in repeats}
+
 
 def object_key(image: str, label: str, corners: Corners) -> object:
     """Return what identifies an object: conversions there and back round the last digits."""
@@ -101,10 +117,18 @@ def write_ids(table: Path, samples: Samples, turned: Mapping[str, int]) -> None:
         },
         units=samples.units.value,
     )
-    names = [each.name for each in fields(StatedArea)]
-    areas = [dict(zip(names, (*key, area), strict=True)) for key, area in samples.areas.items()]
+    areas = _of_objects(StatedArea, samples.areas)
+    repeats = _of_objects(RepeatedObject, samples.repeats)
     # Not json.dump, which writes a number at a time, in Python
     values = {each.name: getattr(ids, each.name) for each in fields(ids)}
-    text = json.dumps({**values, "areas": areas})
+    text = json.dumps({**values, "areas": areas, "repeats": repeats})
     with atomic_write(path) as f:
         f.write(text)
+
+
+def _of_objects(
+    kind: type[StatedArea | RepeatedObject], values: Mapping[tuple[str, str, Corners], float]
+) -> list[dict[str, object]]:
+    """Return what is stated of objects as ``kind`` has it, without making one of each."""
+    names = [each.name for each in fields(kind)]
+    return [dict(zip(names, (*key, value), strict=True)) for key, value in values.items()]

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import chain
 from pathlib import Path
 
 from msgspec import structs
@@ -49,13 +48,47 @@ class Detections:
     areas: Mapping[tuple[str, str, Corners], float] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, slots=True)
+class _Annotated:
+    """The objects of a set, each once: those that count, and where boxes do not count."""
+
+    counted: Mapping[tuple[str, str], Sequence[AnnotatedBox]]  # By image and label
+    ignored: Mapping[str, Sequence[AnnotatedBox]]  # By image: ignored objects of any label
+    regions: Mapping[str, Sequence[AnnotatedBox]]  # By image: where no answer counts
+
+    @property
+    def labels(self) -> list[str]:
+        """The labels of objects that count."""
+        return sorted({label for _, label in self.counted})
+
+    def boxes(self, image: str, label: str) -> list[AnnotatedBox]:
+        """Return the boxes of a query about a label, there or not: first those that count."""
+        boxes = [*self.counted.get((image, label), ())]
+        boxes += [box for box in self.ignored.get(image, ()) if box.label == label]
+        for region in self.regions.get(image, ()):
+            boxes.append(structs.replace(region, label=label))
+        return boxes
+
+    def boxes_of_labels(self, image: str, labels: Sequence[str]) -> list[AnnotatedBox]:
+        """Return the boxes of a query about several labels: first those that count.
+
+        All ignored objects of the image are among them: a box on one is no error, asked for or not.
+        """
+        boxes: list[AnnotatedBox] = []
+        for label in labels:
+            boxes += self.boxes(image, label)
+        boxes += [box for box in self.ignored.get(image, ()) if box.label not in labels]
+        boxes.sort(key=lambda box: bool(box.ignored))
+        return boxes
+
+
 def detection_samples(detections: Detections, options: ReaderOptions, ledger: Ledger) -> Samples:
     """Return a query for each image and label, and one for all labels of each image.
 
-    A repeated object counts once. Without a box of its label that counts, no query asks
-    for an ignored box. An image without objects asks for one class that is not there, the classes
-    in turn, so that negatives are as frequent as those images. With ``all_classes`` every image
-    asks for every class of the set.
+    A repeated object counts once. No query is made for an ignored box alone, but all queries about
+    its image and label have it, and that about all labels of its image. An image without objects
+    asks for one class that is not there, the classes in turn, so that negatives are as frequent as
+    those images. With ``all_classes`` every image asks for every class of the set.
 
     Raises:
         AnnotationError: there are no boxes, a rule is about no class, a class's name says that its
@@ -67,26 +100,27 @@ def detection_samples(detections: Detections, options: ReaderOptions, ledger: Le
     refuse_codes(detections.source, names, options.classes)
     refuse_undecided(detections.source, options.classes.undecided(names))
     detections = _apply_rules(detections, options, ledger)
-    objects = _drop_repeats(detections, ledger)
-    by_label = _boxes_by_label(detections, objects, ledger)
-    _note_equal_but_for_case(by_label, ledger)
+    objects, repeats = _distinct_objects(detections, ledger)
+    annotated = _by_image(detections, objects, ledger)
+    _note_equal_but_for_case(annotated.counted, ledger)
     ledger.read("images", len(detections.sizes))
-    ignored = len([box for _, box in objects if box.ignored])
-    ledger.read("boxes", len(objects) - ignored)
-    ledger.read("ignored boxes", ignored)
-    if not by_label and not detections.boxless:
-        but = " but those to ignore" if objects else ""
+    ignored = [(image, box) for image, box in objects if box.ignored]
+    boxes = len(objects) - len(ignored)
+    ledger.read("boxes", boxes)
+    if not annotated.counted and not detections.boxless:
+        but = " but those to ignore" if ignored else ""
         raise AnnotationError(f"{detections.source}: no boxes{but}")
     if options.all_classes:
-        queries = _queries_of_all_classes(detections, by_label, ledger)
+        queries = _queries_of_all_classes(detections, annotated, ledger)
     else:
-        queries = _queries_of_labels(detections, objects, by_label, options, ledger)
+        queries = _queries_of_labels(detections, annotated, options, ledger)
+    _account_for_ignored(ignored, queries, ledger)
     counts = Counts(
         images=len(detections.sizes),
-        boxes=len(objects) - ignored,
-        queries=len(by_label),
+        boxes=boxes,
+        queries=len(annotated.counted),
         classes=len(detections.classes),
-        ignored=ignored,
+        ignored=len(ignored),
     )
     return Samples(
         detections.source,
@@ -99,33 +133,28 @@ def detection_samples(detections: Detections, options: ReaderOptions, ledger: Le
         image_ids=detections.image_ids,
         category_ids=detections.category_ids,
         areas=detections.areas,
+        repeats=repeats,
         boxless=tuple(detections.boxless),
     )
 
 
 def _queries_of_labels(
-    detections: Detections,
-    objects: Sequence[tuple[str, AnnotatedBox]],
-    by_label: Mapping[tuple[str, str], Sequence[AnnotatedBox]],
-    options: ReaderOptions,
-    ledger: Ledger,
+    detections: Detections, annotated: _Annotated, options: ReaderOptions, ledger: Ledger
 ) -> list[Sample]:
     """Return the queries about what is there, and those of images without objects."""
     single = [
-        Sample((image,), label, tuple(boxes), boxes[0].where)
-        for (image, label), boxes in by_label.items()
+        Sample((image,), label, tuple(annotated.boxes(image, label)), counted[0].where)
+        for (image, label), counted in annotated.counted.items()
     ]
-    negatives = _negatives(detections, objects, sorted({label for _, label in by_label}), ledger)
+    negatives = _negatives(detections, annotated, ledger)
     if not options.negatives:
         _leave_negatives_out(negatives, ledger)
         negatives = []
-    return [*single, *negatives, *_multilabel_queries(detections, single, negatives, ledger)]
+    return [*single, *negatives, *_multilabel_queries(annotated, single, negatives, ledger)]
 
 
 def _queries_of_all_classes(
-    detections: Detections,
-    by_label: Mapping[tuple[str, str], Sequence[AnnotatedBox]],
-    ledger: Ledger,
+    detections: Detections, annotated: _Annotated, ledger: Ledger
 ) -> list[Sample]:
     """Return a query for each image and class, and one for all classes of each image.
 
@@ -136,21 +165,18 @@ def _queries_of_all_classes(
             f"{detections.source}: not every object of every class has a box, so images cannot be "
             "asked about all classes: leave --all-classes out"
         )
-    labels = list(dict.fromkeys(detections.classes)) or sorted({label for _, label in by_label})
+    labels = list(dict.fromkeys(detections.classes)) or annotated.labels
     why = multilabel_problem(labels)
     single = []
     multi = []
     for image in detections.sizes:
         where = f"{detections.source}, {image}"
-        of_image: list[AnnotatedBox] = []
         for label in labels:
-            boxes = by_label.get((image, label), ())
-            single.append(Sample((image,), label, tuple(boxes), where))
-            of_image += boxes
+            single.append(Sample((image,), label, tuple(annotated.boxes(image, label)), where))
         if why:
             ledger.leave_out(f"queries for all labels of an image: {why}", where)
         else:
-            of_image.sort(key=lambda box: bool(box.ignored))
+            of_image = annotated.boxes_of_labels(image, labels)
             multi.append(Sample((image,), tuple(labels), tuple(of_image), where))
     return [*single, *multi]
 
@@ -217,59 +243,82 @@ def _apply_rules(detections: Detections, options: ReaderOptions, ledger: Ledger)
     )
 
 
-def _drop_repeats(detections: Detections, ledger: Ledger) -> list[tuple[str, AnnotatedBox]]:
-    """Return every object once: repetitions have the same image, label and corners."""
+def _distinct_objects(
+    detections: Detections, ledger: Ledger
+) -> tuple[list[tuple[str, AnnotatedBox]], dict[tuple[str, str, Corners], int]]:
+    """Return every object once, and how often those that count stand there, if several times.
+
+    Repetitions have the same image, label and corners.
+    """
     places = {(image, box.corners) for image, box in detections.objects}
     if len(places) == len(detections.objects):
         # As nearly always
-        return [*detections.objects]
+        return [*detections.objects], {}
     seen: set[object] = set()
     objects = []
+    repeats: dict[tuple[str, str, Corners], int] = {}
+    what = "boxes that repeat image, label and corners of another"
+    if detections.image_ids:
+        what += ", but for findit ap and export --to coco, which count them like pycocotools"
     for image, box in detections.objects:
         key = (image, box.label, box.corners, box.ignored)
         if key in seen:
-            ledger.leave_out("boxes that repeat image, label and corners of another", box.where)
+            ledger.leave_out(what, box.where)
+            if not box.ignored:
+                place = (image, box.label, box.corners)
+                repeats[place] = repeats.get(place, 1) + 1
         else:
             seen.add(key)
             objects.append((image, box))
-    return objects
+    return objects, repeats
 
 
-def _boxes_by_label(
+def _by_image(
     detections: Detections, objects: Sequence[tuple[str, AnnotatedBox]], ledger: Ledger
-) -> dict[tuple[str, str], list[AnnotatedBox]]:
-    """Return the boxes of each query with one label, first those that count."""
-    by_label: dict[tuple[str, str], list[AnnotatedBox]] = defaultdict(list)
-    ignored = []
+) -> _Annotated:
+    """Return the objects by their images and labels."""
+    counted: dict[tuple[str, str], list[AnnotatedBox]] = defaultdict(list)
+    ignored: dict[str, list[AnnotatedBox]] = defaultdict(list)
+    regions: dict[str, list[AnnotatedBox]] = defaultdict(list)
     for image, box in objects:
-        if box.ignored:
-            ignored.append((image, box))
+        if not box.ignored:
+            counted[image, box.label].append(box)
+        elif box.ignored == REGION:
+            regions[image].append(box)
         else:
-            by_label[image, box.label].append(box)
-    for image, label in list(by_label) if detections.not_exhaustive else ():
+            ignored[image].append(box)
+    for image, label in list(counted) if detections.not_exhaustive else ():
         if label in detections.not_exhaustive.get(image, ()):
-            boxes = by_label.pop((image, label))
+            boxes = counted.pop((image, label))
             why = "boxes in images where not every instance of their label is annotated"
             ledger.leave_out(why, boxes[0].where, len(boxes))
-    regions: dict[str, list[AnnotatedBox]] = {}
+    return _Annotated(dict(counted), dict(ignored), dict(regions))
+
+
+def _account_for_ignored(
+    ignored: Sequence[tuple[str, AnnotatedBox]], queries: Sequence[Sample], ledger: Ledger
+) -> None:
+    """Note which ignored boxes queries have; each is read or left out."""
+    if not ignored:
+        return
+    used: set[tuple[str, str, Corners]] = set()
+    for query in queries:
+        for box in query.boxes:
+            if box.ignored:
+                used.add((query.images[0], box.where, box.corners))
     for image, box in ignored:
-        if box.ignored == REGION:
-            regions.setdefault(image, []).append(box)
-        elif (image, box.label) in by_label:
-            by_label[image, box.label].append(box)
+        if (image, box.where, box.corners) in used:
+            ledger.read("ignored boxes")
         else:
-            ledger.leave_out(f"{box.ignored} in images with nothing else of their label", box.where)
-    for (image, label), boxes in by_label.items() if regions else ():
-        boxes += [structs.replace(region, label=label) for region in regions.get(image, ())]
-    return dict(by_label)
+            ledger.leave_out(f"{box.ignored} that no query is about", box.where)
 
 
 def _note_equal_but_for_case(
-    by_label: Mapping[tuple[str, str], Sequence[AnnotatedBox]], ledger: Ledger
+    counted: Mapping[tuple[str, str], Sequence[AnnotatedBox]], ledger: Ledger
 ) -> None:
     """Note classes that differ in letter case only: Cat and cat are asked for apart."""
     first: dict[str, str] = {}
-    for (_, label), boxes in by_label.items():
+    for (_, label), boxes in counted.items():
         before = first.setdefault(label.casefold(), label)
         if before != label:
             both = " and ".join(sorted((before, label)))
@@ -277,20 +326,11 @@ def _note_equal_but_for_case(
             ledger.note(what, boxes[0].where)
 
 
-def _negatives(
-    detections: Detections,
-    objects: Sequence[tuple[str, AnnotatedBox]],
-    labels: Sequence[str],
-    ledger: Ledger,
-) -> list[Sample]:
+def _negatives(detections: Detections, annotated: _Annotated, ledger: Ledger) -> list[Sample]:
     """Return a query with nothing to find for each image without objects, where that is known."""
-    regions: dict[str, list[AnnotatedBox]] = {}
     with_objects = {each.image for each in detections.boxless}
-    for image, box in objects:
-        if box.ignored == REGION:
-            regions.setdefault(image, []).append(box)
-        else:
-            with_objects.add(image)
+    with_objects.update(image for image, box in detections.objects if box.ignored != REGION)
+    labels = annotated.labels
     negatives: list[Sample] = []
     for image in detections.sizes:
         if image in with_objects:
@@ -305,8 +345,7 @@ def _negatives(
             ledger.leave_out(why, where)
             continue
         label = known[len(negatives) % len(known)]
-        boxes = tuple(structs.replace(region, label=label) for region in regions.get(image, ()))
-        negatives.append(Sample((image,), label, boxes, where))
+        negatives.append(Sample((image,), label, tuple(annotated.boxes(image, label)), where))
     return negatives
 
 
@@ -316,13 +355,16 @@ def _leave_negatives_out(negatives: Sequence[Sample], ledger: Ledger) -> None:
 
 
 def _multilabel_queries(
-    detections: Detections, single: Sequence[Sample], negatives: Sequence[Sample], ledger: Ledger
+    annotated: _Annotated, single: Sequence[Sample], negatives: Sequence[Sample], ledger: Ledger
 ) -> list[Sample]:
     """Return one query for all labels of each image; left out where its labels cannot be listed."""
-    by_image: dict[str, list[Sample]] = {}
+    labels_of: dict[str, list[str]] = {}
     for query in single:
-        by_image.setdefault(query.images[0], []).append(query)
-    queries = [_join_queries(detections, image, of_image) for image, of_image in by_image.items()]
+        labels_of.setdefault(query.images[0], []).append(query.labels[0])
+    queries = []
+    for image, labels in labels_of.items():
+        boxes = annotated.boxes_of_labels(image, labels)
+        queries.append(Sample((image,), tuple(sorted(labels)), tuple(boxes), boxes[0].where))
     queries += [structs.replace(query, label=query.labels) for query in negatives]
     multi = []
     for query in queries:
@@ -332,11 +374,3 @@ def _multilabel_queries(
         else:
             multi.append(query)
     return multi
-
-
-def _join_queries(detections: Detections, image: str, queries: Sequence[Sample]) -> Sample:
-    labels = sorted([query.labels[0] for query in queries])
-    boxes = list(chain.from_iterable([query.boxes for query in queries]))
-    if any(box.ignored for box in boxes):
-        boxes.sort(key=lambda box: bool(box.ignored))
-    return Sample((image,), tuple(labels), tuple(boxes), boxes[0].where)
