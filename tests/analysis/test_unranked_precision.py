@@ -122,3 +122,37 @@ def test_the_command_has_a_row_a_dataset_and_their_mean(
     assert rows[2]["mAP"] == pytest.approx((rows[0]["mAP"] + rows[1]["mAP"]) / 2)
     assert main(["ap", str(world.runs / f"M_{LABELS}.json")]) == 0
     assert "mean of" not in capsys.readouterr().out
+
+
+def test_bounds_hold_where_an_image_has_too_many_boxes(
+    world: World, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The reply's first 100 are misses: another order takes the hits among them."""
+    misses = [((0.0, 0.0, 5.0, 5.0), "cat")] * 110
+    late = world.run("Late", LABELS, replying(lambda q: [*misses, *truth_of(q)]))
+    early = world.run("Early", LABELS, replying(lambda q: [*truth_of(q), *misses]))
+    cats = [of_class(measured(run), "cat").values for run in (late, early)]
+    assert cats[0].ap == 0
+    assert cats[1].ap > 5
+    for values in cats:
+        assert values.low <= cats[0].ap
+        assert values.high == pytest.approx(100)
+        assert values.low < values.expected < values.high
+    found = measured(late)
+    assert (found.beyond, found.images_cut) == (55, 5)
+    assert main(["ap", str(late.path)]) == 0
+    printed = " ".join(capsys.readouterr().out.split())
+    assert "55 boxes beyond the 100 of a class that count in an image, in 5 images" in printed
+    assert "(Late Pascal_multilabel)" in printed
+
+
+def test_queries_without_a_row_are_named(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+    odd = replying(lambda q: [*truth_of(q), ((0.0, 0.0, 5.0, 5.0), "horse")])
+    world.run("Whole", LABELS, odd)
+    part = world.run("Part", LABELS, replying(truth_of), rows=3)
+    assert (measured(part).missing, measured(part).images) == (2, 3)
+    assert main(["ap", str(world.runs)]) == 0
+    printed = " ".join(capsys.readouterr().out.split())
+    assert "not of the whole set (Part Pascal_multilabel): 2 queries without a row" in printed
+    assert "run's command again without --limit" in printed
+    assert "of a label that is no class of the set: 5 (Whole Pascal_multilabel)" in printed

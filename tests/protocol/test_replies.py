@@ -8,7 +8,14 @@ import pytest
 from paths import ROOT
 from syntax_trees import nodes_of
 
-from vlmeval_findit.protocol import NOTHING_RECORDED, call_failed, text_of_failure
+from vlmeval_findit.protocol import (
+    FAILED_ANSWER,
+    NO_REPLY,
+    NOTHING_RECORDED,
+    ReplyRecord,
+    call_failed,
+    text_of_failure,
+)
 
 
 @pytest.mark.parametrize(
@@ -17,6 +24,29 @@ from vlmeval_findit.protocol import NOTHING_RECORDED, call_failed, text_of_failu
 )
 def test_a_written_failure_reads_as_failed_without_its_record(why: str) -> None:
     assert call_failed(text_of_failure(why), NOTHING_RECORDED)
+
+
+@pytest.mark.parametrize("text", [FAILED_ANSWER, text_of_failure("HTTP 503")])
+@pytest.mark.parametrize(
+    ("record", "failed"),
+    [
+        (NOTHING_RECORDED, True),
+        (NO_REPLY, True),
+        (ReplyRecord(finish_reason="stop"), False),
+        (ReplyRecord(tokens={"prompt": 9, "reply": 5}), False),
+        (ReplyRecord(finish_reason="stop").with_error("HTTP 503"), True),
+    ],
+)
+def test_words_of_a_failure_are_a_reply_if_one_came(
+    text: str, record: ReplyRecord, failed: bool
+) -> None:
+    """As ``files.md`` says of a model that says these words."""
+    assert call_failed(text, record) == failed
+
+
+def test_a_text_that_goes_on_is_a_reply() -> None:
+    assert not call_failed(f"{FAILED_ANSWER}s of my model", NOTHING_RECORDED)
+    assert not call_failed(f'{FAILED_ANSWER}: [{{"bbox": [1, 2, 3, 4]}}]', NOTHING_RECORDED)
 
 
 def test_a_single_module_writes_the_message_of_vlmevalkit() -> None:

@@ -2,20 +2,23 @@
 
 pycocotools takes the boxes of an image in their order: each takes the object that it overlaps most
 of those that are left.  So the order decides between boxes that compete for an object, and they are
-matched in each order; what other boxes are worth depends on no order.
+matched in each order; what other boxes are worth depends on no order.  Only the first boxes of an
+image count, as many as COCO takes: where there are more, the order decides which.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import permutations
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
 
 from ..protocol import Array
 from ..statistics import Chain, Flags, Matches, MissLimits, average_precision
@@ -124,15 +127,20 @@ class BoxOrders:
         images: those in which the class has a box.
         objects: number of objects that count, of all images.
         thresholds: of IoU, ascending.
+        most: boxes of an image that count, the first ones of an order.
     """
 
-    def __init__(self, images: Sequence[Overlaps], objects: int, thresholds: Array) -> None:
+    def __init__(
+        self, images: Sequence[Overlaps], objects: int, thresholds: Array, most: int
+    ) -> None:
         self.objects = objects
+        self.most = most
         self.thresholds = thresholds
         self.boxes = sum(len(image.ious) for image in images)
         # Outcomes of boxes that do not compete
         self.alone = np.zeros((len(thresholds), self.boxes), np.int8)
         self.competing: list[Competing] = []
+        self.cut: list[Places] = []  # The boxes of each image that has more than count
         self.best_iou = np.zeros(self.boxes)  # With an object that counts
         first = 0
         for image in images:
@@ -142,6 +150,8 @@ class BoxOrders:
                 self.best_iou[here] = regular.max(axis=1)
             for group in groups_of(image, thresholds[0]):
                 self._add(here[group], image.of(group))
+            if len(here) > most:
+                self.cut.append(here)
             first += len(here)
         self.competes = np.zeros(self.boxes, bool)
         for competing in self.competing:
@@ -160,6 +170,16 @@ class BoxOrders:
 
     def outcomes(self, orders: Places) -> Outcomes:
         """Return (orders, thresholds, boxes) what comes of each box."""
+        outcomes = self.matched(orders)
+        ranks = np.argsort(orders, axis=1) if self.cut else orders
+        # The first boxes are matched as if there were no others.
+        for image in self.cut:
+            beyond = image[np.argsort(ranks[:, image], axis=1)[:, self.most :]]
+            outcomes[np.arange(len(orders))[:, None], :, beyond] = IGNORED
+        return outcomes
+
+    def matched(self, orders: Places) -> Outcomes:
+        """Return (orders, thresholds, boxes) what came of each box if all of an image counted."""
         outcomes = np.repeat(self.alone[None], len(orders), axis=0)
         ranks = np.argsort(orders, axis=1)
         for group in self.competing:
@@ -185,40 +205,76 @@ class BoxOrders:
 
     def at_threshold(self, place: int) -> AtThreshold:
         """Count and describe the boxes at a threshold."""
-        alone = self.alone[place][~self.competes]
-        hits = int((alone == FOUND).sum())
-        misses = int((alone == MISSED).sum())
-        chains: list[Chain] = []
+        is_cut = np.zeros(self.boxes, bool)
         limits: list[MissLimits] = []
-        unknown = False
+        for image in self.cut:
+            is_cut[image] = True
+            part = self._of_boxes(place, image)
+            ignored = len(image) - part.sizes - part.hits - part.misses
+            counts = (part.hits, part.misses, ignored)
+            limits.append(MissLimits.of_first(self.most, *counts, part.limits))
+        others = self._of_boxes(place, np.flatnonzero(~is_cut))
+        chains = None if self.cut or others.unknown else tuple(others.chains)
+        return AtThreshold(others.hits, others.misses, chains, (*limits, *others.limits))
+
+    def _of_boxes(self, place: int, boxes: Places) -> _Part:
+        """Describe the boxes of some images at a threshold, all of which count."""
+        chosen = np.zeros(self.boxes, bool)
+        chosen[boxes] = True
+        alone = self.alone[place][chosen & ~self.competes]
+        part = _Part(hits=int((alone == FOUND).sum()), misses=int((alone == MISSED).sum()))
         for group in self.competing:
+            if not chosen[group.boxes[0]]:
+                continue
             for few in groups_of(group.overlaps, self.thresholds[place]):
-                chain = _chain(group, few, place, self.thresholds)
-                if chain is None:
-                    unknown = True
-                    limits.append(_wide_limits(group, few, place, self.thresholds))
-                elif chain.in_any_order:
-                    hits += chain.words[0].count("H")
-                    misses += chain.words[0].count("M")
-                else:
-                    chains.append(chain)
-                    limits.append(MissLimits.of_chain(chain))
-        chains.sort(key=lambda chain: (chain.words, chain.shares))
-        return AtThreshold(hits, misses, None if unknown else tuple(chains), tuple(limits))
+                self._add_group(part, group, few, place)
+        part.chains.sort(key=lambda chain: (chain.words, chain.shares))
+        return part
+
+    def _add_group(self, part: _Part, group: Competing, few: Places, place: int) -> None:
+        chain = _chain(group, few, place, self.thresholds)
+        if chain is not None and chain.in_any_order:
+            part.hits += chain.words[0].count("H")
+            part.misses += chain.words[0].count("M")
+            return
+        part.sizes += len(few)
+        if chain is None:
+            part.unknown = True
+            part.limits.append(_wide_limits(group, few, place, self.thresholds))
+        else:
+            part.chains.append(chain)
+            part.limits.append(MissLimits.of_chain(chain))
+
+
+@dataclass(slots=True)
+class _Part:
+    """The boxes of some images at one IoU threshold."""
+
+    hits: int  # Of boxes that do not compete
+    misses: int
+    sizes: int = 0  # How many compete
+    chains: list[Chain] = field(default_factory=list)
+    limits: list[MissLimits] = field(default_factory=list)
+    unknown: bool = False  # Whether not all orders of some that compete are known
 
 
 def groups_of(overlaps: Overlaps, threshold: float) -> Iterator[Places]:
     """Yield the boxes of an image that compete, directly or through others; most are alone."""
     # Any number of boxes may lie in a crowd, so nothing competes for it.
     near = (overlaps.ious >= min(threshold, 1 - 1e-10)) & ~overlaps.crowd
-    left = [*range(len(near))]
-    while left:
-        group = [left.pop(0)]
-        for box in group:  # Those that it gains are looked at, too
-            joined = [other for other in left if (near[box] & near[other]).any()]
-            group += joined
-            left = [other for other in left if other not in joined]
-        yield np.array(sorted(group), np.intp)
+    count, objects = near.shape
+    if near.sum(axis=0).max(initial=0) < 2:
+        yield from np.arange(count)[:, None]
+        return
+    boxes, targets = np.nonzero(near)
+    links = coo_array(
+        (np.ones(len(boxes), bool), (boxes, count + targets)), (count + objects, count + objects)
+    )
+    _, group = connected_components(links, directed=False)
+    group = group[:count]
+    _, firsts = np.unique(group, return_index=True)
+    for first in np.sort(firsts):
+        yield np.flatnonzero(group == group[first])
 
 
 def _chain(group: Competing, few: Places, place: int, thresholds: Array) -> Chain | None:
@@ -256,4 +312,8 @@ def _wide_limits(group: Competing, few: Places, place: int, thresholds: Array) -
     in_order = match_in_orders(overlaps, here, np.arange(len(few))[None])
     fewest_hits = -(-int((in_order == FOUND).sum()) // 2)
     most = [len(few) - can_hit, *[len(few) - fewest_hits] * most_hits]
-    return MissLimits(fewest_hits, tuple(most), (0,) * (most_hits + 1))
+    fewest_of_first = []
+    for left in range(len(few), -1, -1):
+        first_hits = int(left < can_hit)
+        fewest_of_first.append(max(first_hits, fewest_hits - left))
+    return MissLimits(tuple(fewest_of_first), tuple(most), (0,) * (most_hits + 1))

@@ -66,14 +66,17 @@ class CocoEvaluator:
             if boxes.results:
                 self._results = self._truth.loadRes(boxes.results)
 
-    def run(self, scores: Sequence[float]) -> Any:
-        """Return pycocotools' evaluation of the boxes with these scores, matched only."""
+    def run(self, scores: Sequence[float], most: int = MOST) -> Any:
+        """Return pycocotools' evaluation of the boxes with these scores, matched only.
+
+        ``most`` boxes of a category in an image count.
+        """
         for number, score in enumerate(scores, 1):
             self._results.anns[number]["score"] = float(score)
         evaluation = self._evaluation.COCOeval(self._truth, self._results, "bbox")
         evaluation.params.areaRng = [[0, 1e10]]
         evaluation.params.areaRngLbl = ["all"]
-        evaluation.params.maxDets = [MOST]
+        evaluation.params.maxDets = [most]
         with contextlib.redirect_stdout(io.StringIO()):  # pycocotools prints
             evaluation.evaluate()
         return evaluation
@@ -100,12 +103,16 @@ class CocoEvaluator:
 
     def equally_sure(self) -> dict[int | str, tuple[Matches, BoxOrders]]:
         """Return matches and orders of the boxes, all of one score, by the id of their category."""
-        evaluation = self.run([1.0] * self.boxes)
+        scores = [1.0] * self.boxes
+        evaluation = self.run(scores)
         thresholds = np.array(evaluation.params.iouThrs)
+        # Another order would take other boxes of an image than the first ones.
+        largest = max(map(len, evaluation._dts.values()), default=0)
+        whole = self.run(scores, largest) if largest > MOST else evaluation
         found = {}
         for category, matches in self._matches_by_category(evaluation).items():
-            images = list(_overlaps(evaluation, category))
-            orders = BoxOrders(images, int(matches.objects.sum()), thresholds)
+            images = list(_overlaps(whole, category))
+            orders = BoxOrders(images, int(matches.objects.sum()), thresholds, MOST)
             found[category] = matches, orders
         return found
 
@@ -145,7 +152,7 @@ class CocoEvaluator:
 def _overlaps(evaluation: Any, category: int | str) -> Iterator[Overlaps]:
     """Yield the boxes and objects of each image in which a category has boxes, by its number."""
     for image in evaluation.params.imgIds:
-        boxes = min(MOST, len(evaluation._dts[image, category]))
+        boxes = len(evaluation._dts[image, category])
         if not boxes:
             continue
         truth = evaluation._gts[image, category]

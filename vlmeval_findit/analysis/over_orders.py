@@ -64,10 +64,10 @@ def _simulate(boxes: BoxOrders, places: Sequence[int]) -> ExpectedPrecision:
     """Return the mean of some thresholds over drawn orders, within three standard errors.
 
     What is drawn is only how much more an order is worth than one in which the same hits and misses
-    stand anywhere, whose expected value is exact.
+    stand anywhere and all count, whose expected value is exact.
     """
     own = np.arange(boxes.boxes)
-    outcomes = boxes.outcomes(own[None])[0]
+    outcomes = boxes.matched(own[None])[0]
     exact: list[ExpectedPrecision] = []
     for place in places:
         hits = int((outcomes[place] == FOUND).sum())

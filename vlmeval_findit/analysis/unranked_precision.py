@@ -4,11 +4,12 @@ All confidences are equal, so the value is that of an order: pycocotools' is tha
 numbers, and within an image that of the reply.  Beside it stands what the value is over all orders
 of the boxes of a class: those that pycocotools has if confidences differ by next to nothing.  An
 order matches the boxes of an image, and ranks those of all; one order holds for all IoU thresholds,
-and classes have their own.  Of an image the first 100 boxes of a class count, in all orders.
+and classes have their own.  Of an image the first 100 boxes of a class count: in each order others.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
 from typing import Any
@@ -19,7 +20,7 @@ from ..protocol import AnyDataset, ScoredRow
 from ..statistics import Matches, average_precision
 from .box_orders import BoxOrders
 from .coco_boxes import CocoBoxes
-from .coco_evaluator import CocoEvaluator
+from .coco_evaluator import MOST, CocoEvaluator
 from .over_orders import precision_over_orders
 
 AP50, AP75 = 0, 5  # Places of IoU thresholds among 0.50, 0.55 … 0.95
@@ -66,6 +67,9 @@ class UnrankedPrecision:
     unknown_labels: int  # Boxes whose label is no class
     not_numbers: int  # Boxes that are not finite
     unasked: int  # Classes of images about which no query asks
+    missing: int  # Queries of the dataset that have no row in the run
+    beyond: int  # Boxes of a class in an image that are more than count
+    images_cut: int  # With such boxes
     values: UnrankedValues  # Mean of the classes
     classes: tuple[UnrankedClass, ...]
 
@@ -84,6 +88,8 @@ def measure_unranked(dataset: AnyDataset, rows: Sequence[ScoredRow]) -> Unranked
     for category, (matches, orders) in evaluator.equally_sure().items():
         if orders.objects:
             classes.append(_measure_class(names[category], matches, orders))
+    answered = {row.index for row in rows}
+    beyond = _boxes_beyond(boxes)
     return UnrankedPrecision(
         images=len(boxes.images),
         boxes=len(boxes.results),
@@ -91,9 +97,22 @@ def measure_unranked(dataset: AnyDataset, rows: Sequence[ScoredRow]) -> Unranked
         unknown_labels=boxes.unknown_labels,
         not_numbers=boxes.not_numbers,
         unasked=boxes.unasked,
+        missing=len(dataset.queries.keys() - answered),
+        beyond=sum(beyond.values()),
+        images_cut=len(beyond),
         values=mean_unranked([each.values for each in classes]),
         classes=tuple(classes),
     )
+
+
+def _boxes_beyond(boxes: CocoBoxes) -> Counter[int | str]:
+    """Count the boxes of a class in an image that are more than count, by image."""
+    counts = Counter((each["image_id"], each["category_id"]) for each in boxes.results)
+    beyond: Counter[int | str] = Counter()
+    for (image, _), count in counts.items():
+        if count > MOST:
+            beyond[image] += count - MOST
+    return beyond
 
 
 def _measure_class(label: str, matches: Matches, boxes: BoxOrders) -> UnrankedClass:

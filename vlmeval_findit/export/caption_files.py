@@ -1,4 +1,4 @@
-"""The captions of self-retrieval in its authors' form, with how right each pair is.
+"""The captions of self-retrieval in its authors' form, and how right each pair is.
 
 ::
 
@@ -47,7 +47,7 @@ def to_captions(runs: Sequence[Run], out: Path) -> Iterator[str]:
             counts["unread"] += 2 * len(answered) - sum(map(len, read.values()))
             counts["failed"] += len(run.rows) - len(answered)
     yield f"{out}/: {counted(len(of_pairs), 'run')}, {counted(counts['captions'], 'caption')}"
-    yield "of each run: …_captions.json, and …_uid2acc.json with accuracies as published"
+    yield "of each run: …_captions.json, and …_uid2acc.json, by the published reading"
     if counts["unread"]:
         yield f"{counted(counts['unread'], 'caption')} not read: wrong, and in no file of captions"
     if counts["failed"]:

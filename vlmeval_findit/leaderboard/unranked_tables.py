@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from ..analysis import UnrankedPrecision, UnrankedValues, mean_unranked
-from ..core import first_few
+from ..core import counted, first_few
 from .columns import Column, count_column, plain_value_column, table_of
 from .result_table import Note, Table
 
@@ -62,37 +62,66 @@ def unranked_table(runs: Sequence[UnrankedRun]) -> Table:
 
 
 def explain_unranked(runs: Sequence[UnrankedRun]) -> Note:
-    """Explain the columns, and say what does not count as papers have it."""
+    """Explain the columns, and say what does not count, or not as papers have it."""
     lines = list(_MEANINGS)
     within = max(run.precision.values.within for run in runs)
     if any(run.precision.values.simulated for run in runs):
         lines.append(
-            f"expected: exact, or within {within:.1g} points where many boxes compete for objects "
-            "(three standard errors over drawn orders)"
+            f"expected: exact, or within {within:.1g} points where many boxes compete for objects, "
+            "or an image has more than count (three standard errors over drawn orders)"
         )
     elif within:
         lines.append(f"expected: exact, or within {within:.1g} points where boxes are many")
     lines += _ends_in_doubt(runs)
-    counted = {
-        "failed calls, as answers without a box": sum(run.precision.failed for run in runs),
-        "boxes not counted, of a label that is no class of the set": sum(
-            run.precision.unknown_labels for run in runs
-        ),
-        "boxes not counted, with numbers that are not finite": sum(
-            run.precision.not_numbers for run in runs
-        ),
-    }
-    for what, count in counted.items():
-        if count:
-            lines.append(f"{what}: {count:,}")
-    partly = list(dict.fromkeys(run.dataset for run in runs if run.precision.unasked))
+    lines += _not_counted(runs)
+    cut = [run for run in runs if run.precision.beyond]
+    if cut:
+        boxes = sum(run.precision.beyond for run in cut)
+        images = counted(sum(run.precision.images_cut for run in cut), "image")
+        lines.append(
+            f"{counted(boxes, 'box')} beyond the 100 of a class that count in an image, in {images}"
+            f": mAP, AP50 and AP75 leave out the last ones of the reply, each order its own last "
+            f"ones ({_names(cut)})"
+        )
+    missing = [run for run in runs if run.precision.missing]
+    if missing:
+        queries = counted(sum(run.precision.missing for run in missing), "query", "queries")
+        lines.append(
+            f"not of the whole set ({_names(missing)}): {queries} without a row in the prediction "
+            "file, whose objects are not counted; pycocotools counts them as missed. Type the "
+            "run's command again without --limit; a file of another program needs a row for each"
+        )
+    partly = [run for run in runs if run.precision.unasked]
     if partly:
         lines.append(
-            f"not as papers ask ({first_few(partly)}): some images are not asked about all "
+            f"not as papers ask ({_names(partly)}): some images are not asked about all "
             "classes, so boxes of what is not there are missing. Those of ODinW13_papers are, and "
             "yours after data import --all-classes"
         )
     return Note("", lines)
+
+
+def _not_counted(runs: Sequence[UnrankedRun]) -> list[str]:
+    """Say what does not count as a box, and in which runs."""
+    counts: dict[str, Callable[[UnrankedPrecision], int]] = {
+        "failed calls, as answers without a box": lambda found: found.failed,
+        "boxes not counted, of a label that is no class of the set": (
+            lambda found: found.unknown_labels
+        ),
+        "boxes not counted, with numbers that are not finite": lambda found: found.not_numbers,
+    }
+    lines = []
+    for what, count_of in counts.items():
+        some = [run for run in runs if count_of(run.precision)]
+        if some:
+            count = sum(count_of(run.precision) for run in some)
+            lines.append(f"{what}: {count:,} ({_names(some)})")
+    return lines
+
+
+def _names(runs: Sequence[UnrankedRun]) -> str:
+    """Name the models and datasets of some runs."""
+    return first_few(list(dict.fromkeys(f"{run.model} {run.dataset}" for run in runs)))
 
 
 def _ends_in_doubt(runs: Sequence[UnrankedRun]) -> list[str]:
@@ -101,8 +130,7 @@ def _ends_in_doubt(runs: Sequence[UnrankedRun]) -> list[str]:
     if not doubtful:
         return []
     most = max(run.precision.values.beyond for run in doubtful)
-    names = first_few(list(dict.fromkeys(run.dataset for run in doubtful)))
     return [
         f"another order may be worse than lowest, or better than highest, by {most:.2f} points at "
-        f"most ({names}): boxes compete for objects. JSON has the bounds"
+        f"most ({_names(doubtful)}): boxes compete for objects. JSON has the bounds"
     ]
