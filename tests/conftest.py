@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pickle
+import shutil
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -17,6 +18,27 @@ from scored_runs import World, small_world
 
 from vlmeval_findit.coords import Convention
 from vlmeval_findit.data import prepare_demo
+
+
+@pytest.fixture(scope="session")
+def folder_for_tests(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the folder in which each test of a worker gets its :func:`own_folder`."""
+    return tmp_path_factory.mktemp("folders")
+
+
+@pytest.fixture(autouse=True)
+def own_folder(folder_for_tests: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Begin each test in an empty folder: what commands write by default is seen by no other test.
+
+    A test that writes there changes to ``tmp_path``, which its assertions can name.
+    """
+    folder = folder_for_tests / "own"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    yield
+    left = sorted(path.name for path in folder.iterdir())
+    shutil.rmtree(folder)
+    assert not left, f"the test left files in the folder that it began in: {left}"
 
 
 @pytest.fixture

@@ -145,7 +145,7 @@ def test_dates_to_wait_for_end_no_run(
             statuses.append(main(given))
         assert statuses[-1] == 0
     assert_answered_once(tmp_path / "calls.jsonl", CALLS)
-    assert main(["leaderboard", str(tmp_path / "out")]) == 0
+    assert main(["leaderboard", str(tmp_path / "out"), "--out", str(tmp_path / "board")]) == 0
 
 
 @every_pair("clock, kind", CLOCKS, ["openai", "anthropic"], fast=4)

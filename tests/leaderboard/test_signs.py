@@ -247,8 +247,12 @@ def test_legends_name_no_mark_that_is_not_there(board: Board) -> None:
 
 
 def test_legends_of_every_table_that_a_command_prints(
-    board: Board, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    board: Board,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
+    monkeypatch.chdir(tmp_path)
     printed: list[Table] = []
 
     def seen(tables: list[Table], lacking: Container[str]) -> list[str]:
