@@ -157,3 +157,23 @@ def test_boxes_in_a_crowd_alone_are_not_counted(
     assert by_image["c.png"].details.get("ignored", []) == []
     if flags:
         assert by_image["b.png"].details["ignored"] == [0]
+
+
+def test_ids_of_earlier_imports_are_read_without_repetitions(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    root = data_folder(tmp_path, monkeypatch)
+    values, _ = drawn(0)
+    cat = {"image_id": 1, "category_id": 3, "bbox": [0.0, 0.0, 20.0, 20.0], "area": 400.0}
+    values["annotations"] = [{"id": number, **cat, "iscrowd": 0} for number in (1, 2, 3)]
+    imported(tmp_path, values)
+    assert "repeat image, label and corners of another, but for" in capsys.readouterr().out
+    run = scored(tmp_path, dict.fromkeys(NAMES, [("cat", (0.0, 0.0, 20.0, 20.0))]))
+    (cats,) = measure_unranked(run.dataset, run.rows).classes
+    assert cats.objects == 3
+    (path,) = root.rglob("Drawn.coco.json")
+    ids = json.loads(path.read_text())
+    del ids["repeats"]
+    path.write_text(json.dumps(ids))
+    (cats,) = measure_unranked(run.dataset, run.rows).classes
+    assert cats.objects == 1

@@ -53,20 +53,26 @@ class _Annotated:
     """The objects of a set, each once: those that count, and where boxes do not count."""
 
     counted: Mapping[tuple[str, str], Sequence[AnnotatedBox]]  # By image and label
-    ignored: Mapping[str, Sequence[AnnotatedBox]]  # By image: ignored objects of any label
-    regions: Mapping[str, Sequence[AnnotatedBox]]  # By image: where no answer counts
+    # By image: ignored objects of any label, then regions where no answer counts
+    ignored: Mapping[str, Sequence[AnnotatedBox]]
 
     @property
     def labels(self) -> list[str]:
         """The labels of objects that count."""
         return sorted({label for _, label in self.counted})
 
-    def boxes(self, image: str, label: str) -> list[AnnotatedBox]:
+    def boxes(self, image: str, label: str) -> Sequence[AnnotatedBox]:
         """Return the boxes of a query about a label, there or not: first those that count."""
-        boxes = [*self.counted.get((image, label), ())]
-        boxes += [box for box in self.ignored.get(image, ()) if box.label == label]
-        for region in self.regions.get(image, ()):
-            boxes.append(structs.replace(region, label=label))
+        counted = self.counted.get((image, label), ())
+        if image not in self.ignored:
+            # As nearly always
+            return counted
+        boxes = [*counted]
+        for box in self.ignored[image]:
+            if box.ignored == REGION:
+                boxes.append(structs.replace(box, label=label))
+            elif box.label == label:
+                boxes.append(box)
         return boxes
 
     def boxes_of_labels(self, image: str, labels: Sequence[str]) -> list[AnnotatedBox]:
@@ -77,8 +83,11 @@ class _Annotated:
         boxes: list[AnnotatedBox] = []
         for label in labels:
             boxes += self.boxes(image, label)
-        boxes += [box for box in self.ignored.get(image, ()) if box.label not in labels]
-        boxes.sort(key=lambda box: bool(box.ignored))
+        if image in self.ignored:
+            for box in self.ignored[image]:
+                if box.ignored != REGION and box.label not in labels:
+                    boxes.append(box)
+            boxes.sort(key=lambda box: bool(box.ignored))
         return boxes
 
 
@@ -279,20 +288,19 @@ def _by_image(
     """Return the objects by their images and labels."""
     counted: dict[tuple[str, str], list[AnnotatedBox]] = defaultdict(list)
     ignored: dict[str, list[AnnotatedBox]] = defaultdict(list)
-    regions: dict[str, list[AnnotatedBox]] = defaultdict(list)
     for image, box in objects:
-        if not box.ignored:
-            counted[image, box.label].append(box)
-        elif box.ignored == REGION:
-            regions[image].append(box)
-        else:
+        if box.ignored:
             ignored[image].append(box)
+        else:
+            counted[image, box.label].append(box)
+    for boxes in ignored.values():
+        boxes.sort(key=lambda box: box.ignored == REGION)
     for image, label in list(counted) if detections.not_exhaustive else ():
         if label in detections.not_exhaustive.get(image, ()):
             boxes = counted.pop((image, label))
             why = "boxes in images where not every instance of their label is annotated"
             ledger.leave_out(why, boxes[0].where, len(boxes))
-    return _Annotated(dict(counted), dict(ignored), dict(regions))
+    return _Annotated(dict(counted), dict(ignored))
 
 
 def _account_for_ignored(
