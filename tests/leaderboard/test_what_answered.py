@@ -8,18 +8,24 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from boards import JSON, TEXT, board, runs
 from few_fast import few_fast
 from scored_runs import World, speaking
 
 from vlmeval_findit import compare as api_compare
-from vlmeval_findit.analysis import StatisticsError, compare_runs, write_consensus
+from vlmeval_findit.analysis import (
+    StatisticsError,
+    compare_runs,
+    other_images,
+    write_consensus,
+)
 from vlmeval_findit.cli import main
 from vlmeval_findit.export import copy_run, private_of
-from vlmeval_findit.leaderboard import Board, make_board
+from vlmeval_findit.leaderboard import Board, comparable, make_board
 from vlmeval_findit.protocol import Answering, Identity
-from vlmeval_findit.scoring import Run, load_run, load_runs, score_file, write_score
+from vlmeval_findit.scoring import Provenance, Run, load_run, load_runs, score_file, write_score
 from vlmeval_findit.storage import RunFiles
 
 __all__ = ["board", "runs"]
@@ -84,6 +90,40 @@ def test_what_was_not_recorded_contradicts_nothing(world: World) -> None:
     assert compare_runs(showing(a, "1"), c)
     board = make_board([c, showing(b, "2"), showing(a, "1"), showing(one(world, "D"), "1")])
     assert reasons(board).keys() == {"B"}, "the unknown stays with the larger group"
+
+
+def copied(run: Run) -> Run:
+    """Return a run with a record of images of its own, equal to that of others."""
+    return replace(run, provenance=replace(run.provenance, shown={**run.provenance.shown}))
+
+
+@pytest.mark.parametrize("seed", few_fast(range(6), 2))
+def test_a_shared_record_of_images_decides_as_equal_ones(world: World, seed: int) -> None:
+    random = np.random.default_rng(seed)
+    some = one(world, "Some")
+    kinds = [showing(some, "1"), showing(some, "1", range(4)), showing(some, "2", range(2, 9))]
+    kinds += [showing(some, "1+alpha", range(3)), some, some]
+    drawn = [kinds[at] for at in random.integers(0, len(kinds), 12)]
+    runs = [replace(run, model=f"M{at:02}") for at, run in enumerate(drawn)]
+    shared = make_board(runs)
+    assert reasons(shared) == reasons(make_board([copied(run) for run in runs]))
+    assert shared.models
+
+
+def test_runs_with_one_record_of_images_are_compared_once(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    compared = []
+
+    def counting(its: Provenance, others: Provenance) -> str:
+        compared.append(its)
+        return other_images(its, others)
+
+    monkeypatch.setattr(comparable, "other_images", counting)
+    kinds = [showing(one(world, "A"), "1"), showing(one(world, "B"), "2")]
+    runs = [replace(kinds[at % 2], model=f"M{at:02}") for at in range(40)]
+    assert len(reasons(make_board(runs))) == 20
+    assert len(compared) < 10
 
 
 @pytest.mark.parametrize(

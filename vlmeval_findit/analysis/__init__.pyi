@@ -28,6 +28,7 @@ from .comparable_pairs import (
     StatisticsError as StatisticsError,
     check_comparable as check_comparable,
     is_favoured as is_favoured,
+    known_images as known_images,
     other_images as other_images,
     transparent_rows as transparent_rows,
 )

@@ -9,7 +9,7 @@ programs can be compared.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from shlex import quote
 
 from ..scoring import UNANSWERED, Provenance, Run, other_scorer
@@ -109,6 +109,15 @@ def other_images(its: Provenance, others: Provenance) -> str:
                 "it"
             )
     return ""
+
+
+def known_images(provenance: Provenance) -> Hashable:
+    """Return a key of what :func:`other_images` knows of a run.
+
+    Runs of one key are alike in it. Runs that :func:`..scoring.load_runs` loaded together and that
+    showed the same have one key.
+    """
+    return id(provenance.shown), provenance.rows, _did_not_lay_on_white(provenance)
 
 
 def transparent_rows(provenance: Provenance) -> list[int]:

@@ -16,13 +16,13 @@ command names are refused by :func:`..analysis.check_comparable`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from operator import attrgetter
 from typing import Any, TypeVar
 
-from ..analysis import other_images
+from ..analysis import known_images, other_images
 from ..protocol import SPACE_KEY, IdentityConflict, count_images, identity_conflicts
 from ..scoring import (
     SCORE_AGAIN,
@@ -201,25 +201,39 @@ def _short(checksum: str | None) -> str:
 
 def _same_images(runs: Sequence[Run]) -> Sorted:
     """Keep runs that showed the same images; what was not recorded contradicts nothing."""
-    groups: list[list[Run]] = []
     # Those that recorded most decide who belongs together.
-    for run in sorted(runs, key=lambda run: -len(run.provenance.shown)):
-        fitting = (group for group in groups if not _image_conflict(run, group))
+    by_record = sorted(runs, key=lambda run: -len(run.provenance.shown))
+    # Of runs that are known to have shown the same, one is compared for all.
+    alike = group_by(by_record, _known_images)
+    groups: list[list[list[Run]]] = []
+    for members in alike.values():
+        shown = members[0].provenance.shown
+        fitting = (group for group in groups if not _image_conflict(members[0], group))
         group = next(fitting, None)
         if group is None:
-            groups.append([run])
-        elif run.provenance.shown or not group[0].provenance.shown:
+            groups.append([members])
+        elif shown or not group[0][0].provenance.shown:
             # A run that recorded nothing fits several groups, and makes none of them larger.
-            group.append(run)
-    rest = max(groups, key=_weight, default=[])
-    conflicts = [(run, _image_conflict(run, rest)) for run in runs]
-    excluded = [ExcludedRun(run, why) for run, why in conflicts if why]
-    return [run for run, why in conflicts if not why], excluded
+            group.append(members)
+    rest = max(groups, key=lambda group: _weight([*chain.from_iterable(group)]), default=[])
+    conflicts = {key: _image_conflict(members[0], rest) for key, members in alike.items()}
+    excluded = []
+    for run in runs:
+        if why := conflicts[_known_images(run)]:
+            excluded.append(ExcludedRun(run, why))
+    return _without(runs, excluded), excluded
 
 
-def _image_conflict(run: Run, group: Iterable[Run]) -> str:
-    """Say which images a run showed otherwise than one of a group; "" if none is known."""
-    whys = (other_images(run.provenance, other.provenance) for other in group)
+def _known_images(run: Run) -> Hashable:
+    return known_images(run.provenance)
+
+
+def _image_conflict(run: Run, group: Iterable[Sequence[Run]]) -> str:
+    """Say which images a run showed otherwise than one of a group; "" if none is known.
+
+    Of each of the group's runs that are alike, the first speaks for all.
+    """
+    whys = (other_images(run.provenance, members[0].provenance) for members in group)
     return next(filter(None, whys), "")
 
 
