@@ -255,7 +255,7 @@ def units_in(text: str) -> Iterator[Unit]:
     """
     lower = text.lower()
     has_stem = any(stem in lower for stem in _STEMS)
-    if has_stem or (not lower.isascii() and any(stem in lower for stem in _STEMS_IN_SIGNS)):
+    if has_stem or (not lower.isascii() and _STEM_IN_SIGNS.search(lower)):
         yield from _units_in_words(text)
     for value in _texts_under(names_unit, text):
         yield _unit_named(value)
@@ -292,6 +292,8 @@ _STEMS_IN_SIGNS = (
     "‰", "千分", "归一化", "正規化", "정규화", "нормализ",
     *(word for word in _FOREIGN if not word.isascii()),
 )  # fmt: skip
+# So many are looked for faster by a pattern, and few texts have their first signs
+_STEM_IN_SIGNS = late_pattern("|".join(map(re.escape, _STEMS_IN_SIGNS)))
 _MAY_BE_JOINED = late_pattern(r"[xywhltrb0-4]n(?![^\W_])")
 
 
@@ -453,7 +455,8 @@ _BEHIND_NUMBERS = {
     "percent": late_pattern(r"(?<=\d)[ ]?(?:%|percent\b)", re.IGNORECASE),
 }
 # With a bracket or comma before it, which stays beside the number
-_ABOUT = late_pattern(r"([(\[,]?) ?[~≈≃](?=\s?[\d.])")
+_ABOUT_SIGNS = "~≈≃"
+_ABOUT = late_pattern(rf"([(\[,]?) ?[{_ABOUT_SIGNS}](?=\s?[\d.])")
 
 
 def without_own_units(text: str, run: RunNumbers) -> str:
@@ -462,7 +465,7 @@ def without_own_units(text: str, run: RunNumbers) -> str:
     >>> without_own_units("(~157 px, 150 px)", RunNumbers(ImageExtent(640, 480)))
     ' (157   , 150   )'
     """
-    if "~" in text or not text.isascii():
+    if any(sign in text for sign in _ABOUT_SIGNS):
         text = _ABOUT.sub(lambda sign: sign[1].rjust(len(sign[0])), text)
     if "‰" in text and is_unit_of_run("thousandths", run):
         text = text.replace("‰", " ")

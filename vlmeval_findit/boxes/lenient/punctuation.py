@@ -39,6 +39,7 @@ _TO_ASCII = str.maketrans(
         },
     }
 )
+_OTHERS = frozenset(map(chr, _TO_ASCII))
 
 
 def in_ascii(text: str) -> str:
@@ -47,4 +48,7 @@ def in_ascii(text: str) -> str:
     >>> in_ascii("狗：［1，2］")
     '狗:[1,2]'
     """
-    return text if text.isascii() else text.translate(_TO_ASCII)
+    # For speed: most texts have none of these, in any language
+    if text.isascii() or _OTHERS.isdisjoint(text):
+        return text
+    return text.translate(_TO_ASCII)
