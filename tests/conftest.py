@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import pickle
 import shutil
 from collections.abc import Iterator
@@ -90,9 +89,6 @@ def _answers_and_convention(answers: Any, declared: Convention) -> bytes:
 _coordinate_checks = once_a_session(
     "vlmeval_findit.coords.score_check", "warning_of_boxes", _answers_and_convention
 )
-
-# Hundreds of reports show the same few runs.
-_charts = once_a_session("vl_convert", "vegalite_to_svg", json.dumps)
 
 # Two seconds in every data folder.
 _probe_images = once_a_session("vlmeval_findit.data.probe_scenes", "_drawn", int)

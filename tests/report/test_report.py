@@ -318,6 +318,17 @@ def test_names_and_replies_are_text_in_page_and_charts(world: World) -> None:
     assert "default-src 'none'" in page
 
 
+def test_the_script_draws_charts_not_the_command(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    drawn: list[object] = []
+    monkeypatch.setattr("vl_convert.vegalite_to_svg", drawn.append)
+    runs = [world.run(model, JSON, speaking(JSON, 0.9)) for model in ("Good", "Better")]
+    page = page_of(runs)
+    assert page.count("<figure") == page.count("The chart needs JavaScript.") > 1
+    assert drawn == []
+
+
 def test_the_page_shows_metrics_reasons_and_excluded_runs(world: World) -> None:
     world.predict("Good", JSON, speaking(JSON, 0.9, 5))
     world.predict("Good", TEXT, speaking(TEXT, 0.9, 5))

@@ -229,6 +229,31 @@ def test_print_opens_details_and_hides_filters(opened: Any) -> None:
     assert opened.execute_script(closed) == before
 
 
+def test_all_charts_are_drawn_for_print(opened: Any) -> None:
+    """Those that were never in view, too, and as wide as they are where they are shown."""
+    lacking = (
+        "return [...document.querySelectorAll('.chart')].filter(figure => "
+        "!figure.querySelector('.drawing > div svg, .drawing > .nothing')).length"
+    )
+    assert opened.execute_script(lacking) > 0
+    # A browser waits for what is settled already, and for no more.
+    settled = (
+        "const done = arguments[0];"
+        "dispatchEvent(new Event('beforeprint'));"
+        "(async () => { for (let at = 0; at < 1000; at += 1) await null; })()"
+        f".then(() => done((() => {{ {lacking}; }})()));"
+    )
+    assert opened.execute_async_script(settled) == 0
+    apart = (
+        "for (const node of document.querySelectorAll('.off')) node.style.display = 'block';"
+        "const places = [...document.querySelectorAll('.chart .drawing')];"
+        "return places.map(place => place.clientWidth - place.parentNode.dataset.width);"
+    )
+    widths = opened.execute_script(apart)
+    assert len(widths) > 4
+    assert {*widths} == {0}
+
+
 # --- charts ---------------------------------------------------------------------------------------
 
 MARK = ".role-mark > [aria-label]"

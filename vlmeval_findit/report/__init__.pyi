@@ -44,7 +44,6 @@ from .charts import (
     FormatCell as FormatCell,
     COLOUR_RAMP as COLOUR_RAMP,
     READ_IN_WHITE as READ_IN_WHITE,
-    score_axis as score_axis,
     heat_maps as heat_maps,
     svg as svg,
 )
@@ -73,9 +72,6 @@ from .cost_charts import (
     format_panels as format_panels,
     front_table as front_table,
     CostCharts as CostCharts,
-    is_far_apart as is_far_apart,
-    cost_chart as cost_chart,
-    place_labels as place_labels,
 )
 
 from .curve_charts import (

@@ -6,8 +6,6 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from markupsafe import Markup
-
 from ..analysis import boxes_of_rows, definitions_in
 from ..leaderboard import (
     Ablation,
@@ -21,7 +19,7 @@ from ..leaderboard import (
 from ..protocol import ClassCounts, Curve, Metric, failed_calls, reasons
 from ..scoring import Run, read_details
 from ..statistics import Bin, reliability
-from .charts import DRAWN_MAPS, MAPS, FormatCell, Spec, forest, heat_maps, svg
+from .charts import DRAWN_MAPS, MAPS, FormatCell, Spec, forest, heat_maps
 from .class_tables import class_tables
 from .cost_charts import CostCharts, format_panels, model_panels
 from .curve_charts import (
@@ -43,10 +41,6 @@ class DrawnCharts:
 
     key: str
     charts: tuple[tuple[str, Spec], ...]
-
-    def picture(self) -> Markup:
-        """Return the first chart as a picture, shown until the script draws, and in print."""
-        return Markup(svg(self.charts[0][1], self.key))
 
 
 def short_metrics(board: Board) -> list[Metric]:

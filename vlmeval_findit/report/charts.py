@@ -1,4 +1,4 @@
-"""Charts in the grammar of Vega-Lite (plain dicts that contain their data), and their pictures.
+"""Charts in the grammar of Vega-Lite (plain dicts that contain their data).
 
 ``usermeta`` fits a chart to the page; see :class:`Fit`.
 """
@@ -65,7 +65,7 @@ LEGEND_NAME = 34  # In a legend of 300
 _NAME_LETTER = 8  # Pixels of a letter of a name: capitals are wider than others
 _PANEL_TITLE = 24  # Letters of a line below a panel
 _TITLE_LETTER = 8  # Pixels of a letter above a panel, which is bold
-_WIDE = 1150  # Width of a page in pixels, for the pictures that it shows until the script draws
+_WIDE = 1150  # Width of a page in pixels, before the script fits a chart to it
 
 
 class Fit(NamedTuple):
@@ -127,15 +127,15 @@ def names_of(texts: Iterable[str], most: int = _LONGEST) -> dict[str, str]:
     return {text: short[shown] for text, shown in plain.items()}
 
 
-def svg(spec: Spec, name: str = "chart") -> str:
-    """Draw a chart as an ``<svg>`` element; its ids begin with ``name``, unique on a page."""
+def svg(spec: Spec) -> str:
+    """Draw a chart as an ``<svg>`` element, for a file: the script of a page draws its own."""
     import vl_convert
 
     drawn: str = vl_convert.vegalite_to_svg(dict(spec))
-    # The library's ids depend on earlier charts: the same runs would not give the same page.
+    # The library's ids depend on earlier charts: the same runs would not give the same file.
     ids = dict.fromkeys(re.findall(r'\bid="([^"]+)"', drawn))
     for at, old in enumerate(ids):
-        drawn = re.sub(rf'(\bid="|url\(#){re.escape(old)}(?=["\)])', rf"\g<1>{name}-{at}", drawn)
+        drawn = re.sub(rf'(\bid="|url\(#){re.escape(old)}(?=["\)])', rf"\g<1>chart-{at}", drawn)
     label = escape(str(spec.get("description", "")))
     return drawn.replace("<svg", f'<svg role="graphics-document" aria-label="{label}"', 1)
 

@@ -1,7 +1,7 @@
-"""The charts of score against cost: axes, points, the Pareto front, and where labels are written.
+"""The charts of score against cost: axes, points and the Pareto front.
 
 A page holds a chart without points for each cost, and the points of each panel once; the script
-``costs.js`` puts them together as :meth:`CostCharts.picture` does.
+``costs.js`` puts them together.
 """
 
 from __future__ import annotations
@@ -11,10 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
-from math import log
 from typing import Any, NamedTuple
-
-from markupsafe import Markup
 
 from ..analysis import counted_score, pareto_front, shared_costs
 from ..core import printable
@@ -50,16 +47,15 @@ from .charts import (
     nominal,
     number,
     score_axis,
-    svg,
 )
 from .standings import MODELS, Panel
 from .value_text import ends
 
-_WIDTH, _HEIGHT = 1060, 340  # In pixels, of a picture that no script has fitted to the page
+_WIDTH, _HEIGHT = 1060, 340  # In pixels, before the script fits a chart to the page
 _PADDING = 24  # Pixels between the points and the edges
 _FAR_APART = 20  # From this ratio of the highest to the lowest cost on, their axis is logarithmic
 LOGARITHMIC = ", logarithmic"  # Behind the title of such an axis
-# What a point is in a picture
+# What a point is in a chart
 STANDINGS = ("on the Pareto front", "behind it", "known of some answers: not compared")
 _ON, _BEHIND, _IN_PART = STANDINGS
 
@@ -98,7 +94,7 @@ class CostCharts:
 
     @property
     def lacking(self) -> list[str]:
-        """The names of the points that the first picture lacks."""
+        """The names of the points that the first chart lacks."""
         panel = self.panels[0]
         costs = panel.costs(self.axes[self.first])
         named = zip(panel.points, costs, strict=True)
@@ -107,31 +103,20 @@ class CostCharts:
 
     @property
     def front(self) -> list[str]:
-        """The points on the front of the first picture, with score and cost."""
+        """The points on the front of the first chart, with score and cost."""
         unit = _unit(self.panels[0].metric)
         rows = (row for row in self._first_rows if row["front"])
         return [f"{row['name']} ({row['score']:.1f}{unit}, {row['digits']})" for row in rows]
 
     @property
     def _first_rows(self) -> list[dict[str, Any]]:
-        """The points of the first picture, the cheapest first."""
+        """The points of the first chart, the cheapest first."""
         rows = []
         for point in _points(self.panels[0], [self.axes[self.first]]):
             (cost,) = point.pop("costs")
             if cost is not None:
                 rows.append({**point, **cost})
         return sorted(rows, key=lambda row: row["cost"])
-
-    def picture(self) -> Markup:
-        """Return the first chart as a picture, shown until the script draws, and in print."""
-        panel = self.panels[0]
-        axis = self.axes[self.first]
-        is_log = is_far_apart(panel.known(axis))
-        rows = _with_label_places(self._first_rows, is_log, self._score_axis[1])
-        spec = cost_chart(
-            panel.metric, COST_AXES[axis].axis, self._score_axis, rows, is_log, self._standings
-        )
-        return Markup(svg(spec, self.key))
 
     @cached_property
     def _score_axis(self) -> tuple[str, Spec]:
@@ -145,7 +130,7 @@ class CostCharts:
 
     @property
     def _standings(self) -> Sequence[str]:
-        """The standings that a picture of these has: the same in all, as is their legend."""
+        """The standings that a chart of these has: the same in all, as is their legend."""
         in_part = (panel.in_part(axis) for panel in self.panels for axis in self.axes)
         return STANDINGS if any(in_part) else STANDINGS[:2]
 
@@ -159,7 +144,7 @@ class CostCharts:
             panels.append({"title": printable(panel.title), "is_log": is_log, "points": points})
         return {
             "charts": [
-                cost_chart(metric, choice, self._score_axis, standings=self._standings)
+                cost_chart(metric, choice, self._score_axis, self._standings)
                 for choice in self.choices
             ],
             "choices": self.choices,
@@ -216,26 +201,24 @@ def cost_chart(
     metric: Metric,
     cost: str,
     scores: tuple[str, Spec],
-    rows: Sequence[Spec] = (),
-    is_log: bool = False,
     standings: Sequence[str] = STANDINGS,
 ) -> Spec:
     """Draw points of score and cost with the intervals of scores, and the front as a stair.
+
+    The page's script fills in the points, and makes the axis of costs logarithmic where they are
+    far apart.
 
     Args:
         metric: the metric of the scores.
         cost: the title of the axis of costs.
         scores: title and scale of the axis of scores.
-        rows: the points, the cheapest first; none: the page's script fills them in.
-        is_log: whether the axis of costs is logarithmic.
         standings: those of :data:`STANDINGS` that points may have.
     """
     plain = {"nice": False, "padding": _PADDING}
     # Costs that are about equal must not look far apart.
     linear = {**plain, "zero": True}
     ticks = {"tickCount": 6}
-    across = {**plain, "type": "log"} if is_log else linear
-    x = number("cost", title=f"{cost}{LOGARITHMIC if is_log else ''}", scale=across,
+    x = number("cost", title=cost, scale=linear,
                axis={**ticks, "format": ",~r", "grid": False, "labelLimit": 120})  # fmt: skip
     title, scale = scores
     y = number("score", title=title, scale={**plain, **scale}, axis=ticks)
@@ -254,7 +237,7 @@ def cost_chart(
     bounds = {"y": {**y, "field": "low end"}, "y2": {"field": "high end"}}
     spec = chart(
         f"{metric.title} against {cost}, with 95 % intervals and the Pareto front",
-        Fit(1, 420, 60, widest=1100), rows,
+        Fit(1, 420, 60, widest=1100), (),
         transform=[
             {"calculate": _text_of_points(metric, cost), "as": "text"},
             *known,
@@ -268,11 +251,8 @@ def cost_chart(
             layer("rule", {**place, **bounds, "stroke": looks["stroke"]}, strokeWidth=2,
                   opacity=0.5, aria=False),
             layer("point", {**place, **looks, **TEXT}, size=110, strokeWidth=2, opacity=1),
-            {"transform": [{"filter": "!datum.crowded"}],
-             **layer("text", {**place, "text": {"field": "name"}}, fontSize=12, fill=INK,
-                     aria=False, limit={"expr": "width / 2"},
-                     **{look: {"expr": f"datum.{look} || {usual}"}
-                        for look, usual in (("align", "'left'"), ("dx", 0), ("dy", 0))})},
+            layer("text", {**place, "text": {"field": "name"}}, fontSize=12, fill=INK, aria=False,
+                  limit={"expr": "width / 2"}),
         ],
     )  # fmt: skip
     spec["usermeta"]["embedOptions"] = {"patch": [_LABELS_WITH_ROOM]}
@@ -291,8 +271,8 @@ _LOOKS = {
     "shape": ["diamond", "circle", "cross"],
 }
 
-# In a browser labels move to where they have room, in a picture of any width, and the front has the
-# choice. It is a transform of Vega that Vega-Lite has no name for, and needs a canvas.
+# Labels move to where they have room, and the front has the choice. It is a transform of Vega that
+# Vega-Lite has no name for, and needs a canvas.
 _LABELS_WITH_ROOM: Spec = {
     "op": "add",
     "path": "/marks/3/transform",
@@ -317,37 +297,6 @@ def _text_of_points(metric: Metric, cost: str) -> str:
         f" + ', ' + datum.digits + ' ' + {json.dumps(cost)} + datum.note"
         f" + (datum.standing === '{_BEHIND}' ? '' : '; ' + datum.standing)"
     )
-
-
-def _with_label_places(rows: Sequence[Spec], is_log: bool, scale: Spec) -> list[Spec]:
-    """Place labels for a picture that no browser draws, the front first.
-
-    ``scale``: of scores.
-    """
-    rows = sorted(rows, key=lambda row: not row["front"])
-    costs = [log(row["cost"]) if is_log else row["cost"] for row in rows]
-    origin = [] if is_log else [0.0]
-    across = _pixels([*costs, *origin], _WIDTH)[: len(rows)]
-    scores = [row["score"] for row in rows]
-    bounds = scale.get("domain")
-    if bounds is None:
-        bounds = [row[end] for row in rows for end in ("low", "high") if row[end] is not None]
-    up = _pixels([*scores, *bounds], _HEIGHT)[: len(rows)]
-    points = [(x, _HEIGHT - y) for x, y in zip(across, up, strict=True)]
-    places = place_labels(points, [row["name"] for row in rows], (_WIDTH, _HEIGHT))
-    placed = []
-    for row, place in zip(rows, places, strict=True):
-        placed.append({**row, "crowded": True} if place is None else {**row, **place._asdict()})
-    return sorted(placed, key=lambda row: row["cost"])
-
-
-def _pixels(values: Sequence[float], size: int) -> list[float]:
-    """Return how far values are from the origin of an axis of this length."""
-    least, most = min(values, default=0.0), max(values, default=0.0)
-    room = size - 2 * _PADDING
-    if least == most:
-        return [_PADDING + room / 2 for _ in values]
-    return [_PADDING + room * (value - least) / (most - least) for value in values]
 
 
 # Costs that a chart may have as its horizontal axis
@@ -380,7 +329,7 @@ class CostPoint:
 
     model: str
     format: str  # "": several
-    label: str  # In a picture
+    label: str  # In a chart
     score: float
     interval: Interval | None
     costs: RunCosts
@@ -585,84 +534,3 @@ class _Placed(NamedTuple):
     @property
     def point(self) -> CostPoint:
         return self.panel.points[self.at]
-
-
-_LETTER = 7.0  # Width of a letter, in pixels, of text of 12 pixels
-_LINE = 14.0  # Height of a line
-_POINT = 7.0  # Half the width of a point
-_GAP = 3.0  # Between a point and its label
-
-
-class LabelPlace(NamedTuple):
-    """Where a label is written: its distance to its point in pixels, and how it is aligned."""
-
-    dx: float
-    dy: float
-    align: str
-
-
-class _Area(NamedTuple):
-    """A rectangle of a picture, in pixels from its top left corner."""
-
-    left: float
-    top: float
-    right: float
-    bottom: float
-
-    def meets(self, other: _Area) -> bool:
-        across = self.left < other.right and other.left < self.right
-        return across and self.top < other.bottom and other.top < self.bottom
-
-
-def place_labels(
-    points: Sequence[tuple[float, float]], labels: Sequence[str], size: tuple[float, float]
-) -> list[LabelPlace | None]:
-    """Place a label right of its point, left of it, above or below it; None: it has no room.
-
-    Args:
-        points: the pixels (x, y) of points, from the top left corner.
-        labels: a text for each point; the first have the choice.
-        size: width and height of the picture in pixels.
-
-    >>> place_labels([(50, 50), (60, 50)], ["left", "right"], (200, 100))
-    [LabelPlace(dx=-10.0, dy=0.0, align='right'), LabelPlace(dx=10.0, dy=0.0, align='left')]
-    """
-    taken = [_area_of_point(point) for point in points]
-    picture = _Area(0, 0, *size)
-    places = []
-    for at, ((x, y), label) in enumerate(zip(points, labels, strict=True)):
-        others = [area for other, area in enumerate(taken) if other != at]
-        place = None
-        for candidate in _CANDIDATES:
-            area = _area_of_label(x + candidate.dx, y + candidate.dy, candidate.align, label)
-            inside = area.left >= picture.left and area.right <= picture.right
-            inside = inside and area.top >= picture.top and area.bottom <= picture.bottom
-            if inside and not any(area.meets(other) for other in others):
-                place = candidate
-                taken.append(area)
-                break
-        places.append(place)
-    return places
-
-
-_ASIDE = _POINT + _GAP
-_ABOVE = _ASIDE + _LINE / 2
-_CANDIDATES = (
-    LabelPlace(_ASIDE, 0.0, "left"),
-    LabelPlace(-_ASIDE, 0.0, "right"),
-    LabelPlace(0.0, -_ABOVE, "center"),
-    LabelPlace(0.0, _ABOVE, "center"),
-    LabelPlace(_GAP, -_ABOVE, "left"),
-    LabelPlace(_GAP, _ABOVE, "left"),
-)
-
-
-def _area_of_point(point: tuple[float, float]) -> _Area:
-    x, y = point
-    return _Area(x - _POINT, y - _POINT, x + _POINT, y + _POINT)
-
-
-def _area_of_label(x: float, y: float, align: str, label: str) -> _Area:
-    width = _LETTER * len(label)
-    left = {"left": x, "right": x - width, "center": x - width / 2}[align]
-    return _Area(left, y - _LINE / 2, left + width, y + _LINE / 2)

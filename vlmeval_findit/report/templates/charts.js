@@ -1,5 +1,7 @@
-// Charts: each is drawn when it comes into view, as wide as there is room, and says what its marks are.
+// Charts: each is drawn when it comes into view or is printed, as wide as there is room, and says what
+// its marks are.
 const views = new Map();
+const begun = new WeakSet();
 const MARK = ".role-mark > [aria-label]";
 
 // As many panels in a row as fit, in rows of about the same length.
@@ -35,9 +37,16 @@ function specOf(figure) {
 
 const choicesOf = (figure) => [...figure.querySelectorAll("select")].map((select) => select.value).join();
 
+async function drawFirst(figure) {
+  if (begun.has(figure)) return;
+  begun.add(figure);
+  await drawChart(figure);
+}
+
 async function drawChart(figure) {
   const place = figure.querySelector(".drawing");
-  const width = place.clientWidth;
+  // What is not shown has no width: it gets that of its section.
+  const width = place.clientWidth || figure.closest("section").clientWidth;
   if (!width) return;
   figure.dataset.width = width;
   const choices = choicesOf(figure);
@@ -113,9 +122,11 @@ function showDetail() {
 }
 
 // In print all details are open but those of bars, which a table has; afterwards they are restored.
+// A browser prints what is there when this event ends: to draw a chart needs nothing that comes later.
 function openForPrint() {
   const closed = [...document.querySelectorAll("details:not([open], .loss)")];
   for (const detail of closed) detail.open = true;
+  document.querySelectorAll(".chart").forEach(drawFirst);
   addEventListener("afterprint", () => { for (const detail of closed) detail.open = false; }, { once: true });
 }
 
@@ -123,7 +134,7 @@ function startCharts() {
   const figures = document.querySelectorAll(".chart");
   const visible = new IntersectionObserver((entries) => {
     for (const { isIntersecting, target } of entries) {
-      if (isIntersecting && !views.has(target)) drawChart(target);
+      if (isIntersecting) drawFirst(target);
     }
   }, { rootMargin: "600px" });
   const resized = new ResizeObserver((entries) => {

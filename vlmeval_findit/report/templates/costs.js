@@ -15,7 +15,6 @@ function chosenCost(figure) {
   };
 }
 
-// As CostCharts.picture in Python.
 function costSpec(figure) {
   const { panel, choice, logarithmic, title, known, spec } = chosenCost(figure);
   spec.data.values = known;
