@@ -137,7 +137,8 @@ def _plain(reading: ParsedReply | None) -> Any:
 
 def write(replies: Iterable[Asked], path: Path, with_scores: bool = False) -> None:
     """Write what the imported version reads, a JSON line a reply, and print its seconds."""
-    seconds = 0.0
+    in_ascii: list[float] = []  # Seconds of each reply
+    others: list[float] = []
     distinct = list(_distinct(replies))
     scores = strict_scores(distinct) if with_scores else {}
     with path.open("w", encoding="utf-8") as file:
@@ -145,7 +146,8 @@ def write(replies: Iterable[Asked], path: Path, with_scores: bool = False) -> No
             strict = read(asked.reply, asked.form)
             begin = time.process_time()
             lenient = _leniently(asked, strict)
-            seconds += time.process_time() - begin
+            of_its_kind = in_ascii if asked.reply.isascii() else others
+            of_its_kind.append(time.process_time() - begin)
             line = {
                 "where": asked.where,
                 "form": asdict(asked.form),
@@ -158,7 +160,12 @@ def write(replies: Iterable[Asked], path: Path, with_scores: bool = False) -> No
                 "repairs": [] if lenient is None else [each.value for each in lenient.repairs],
             }
             file.write(json.dumps(line, ensure_ascii=False) + "\n")
-    print(f"{len(distinct)} replies, {seconds:.1f} s of lenient parsing", file=sys.stderr)
+    total = sum(in_ascii) + sum(others)
+    print(f"{len(distinct)} replies, {total:.1f} s of lenient parsing", file=sys.stderr)
+    for what, seconds in (("ASCII", in_ascii), ("other signs", others)):
+        if seconds:
+            each = 1e6 * sum(seconds) / len(seconds)
+            print(f"  {len(seconds)} of {what}: {each:.0f} µs each", file=sys.stderr)
 
 
 def _distinct(replies: Iterable[Asked]) -> Iterator[Asked]:
