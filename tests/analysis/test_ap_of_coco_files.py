@@ -168,7 +168,7 @@ def test_ids_of_earlier_imports_are_read_without_repetitions(
     values["annotations"] = [{"id": number, **cat, "iscrowd": 0} for number in (1, 2, 3)]
     imported(tmp_path, values)
     assert "repeat image, label and corners of another, but for" in capsys.readouterr().out
-    run = scored(tmp_path, dict.fromkeys(NAMES, [("cat", (0.0, 0.0, 20.0, 20.0))]))
+    run = scored(tmp_path, {name: [("cat", (0.0, 0.0, 20.0, 20.0))] for name in NAMES})
     (cats,) = measure_unranked(run.dataset, run.rows).classes
     assert cats.objects == 3
     (path,) = root.rglob("Drawn.coco.json")
