@@ -134,6 +134,7 @@ def test_tables_and_headers_are_read_once(tmp_path: Path, monkeypatch: pytest.Mo
         (REPLY, None),
         ("[]", None),
         ("I see it.", None),
+        ('[{"box": [0, 0, 9, 9]}]', None),  # It hits nothing: no value changes
         ('[{"box": [0, 0, 1000, 1000]}]', "another key 4"),
         ("[0, 0, 1000, 1000]", "4 of 4 replies that do not adhere"),
         ("It is at (0, 0, 1000, 1000).", "4 of 4 replies that do not adhere"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import re
 from io import StringIO
 
 import pytest
@@ -74,9 +75,22 @@ def test_names_of_two_groups_show_both_differences() -> None:
         for step in (1, 2)
     ]
     shown = shorten_names(names, 24).values()
-    assert [text[7:].split("…")[1] for text in shown] == [
-        "1e5-step1", "1e5-step2", "2e5-step1", "2e5-step2"
+    assert [text.split("…")[1] for text in shown] == [
+        "lr1e5-step1000", "lr1e5-step2000", "lr2e5-step1000", "lr2e5-step2000"
     ]  # fmt: skip
+
+
+@given(
+    st.lists(st.integers(1, 99_999), min_size=1, max_size=12, unique=True),
+    st.sampled_from(["", "-merged", "_f8", "-seed2024"]),
+    st.integers(22, 40),
+)
+def test_numbers_of_shortened_names_are_whole(steps: list[int], end: str, most: int) -> None:
+    """Of a step of 1000 no "1" is left, which would be another step."""
+    names = [f"Qwen3-VL-235B-Instruct-sft-refcoco-step{step}{end}" for step in steps]
+    for name, text in shorten_names(names, most).items():
+        assert set(re.findall(r"\d+", text)) <= set(re.findall(r"\d+", name))
+        assert text.endswith("…") == (name[-1] != text[-1])
 
 
 @pytest.mark.parametrize("most", [16, 20, 26, 34, 40])

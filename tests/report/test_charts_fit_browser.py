@@ -20,6 +20,7 @@ MODELS = (
     *(f"tune-refcoco-lr1e5-long-name-of-a-training-step-{step}000" for step in range(1, 5)),
 )
 SETS = ("Pascal", "RefCOCO")
+GONE = "an-image-whose-name-is-long-and-that-is-gone-0001.png"
 FORMATS = ("xyxy_json_bounding_box", "xyxy_json_coordinates", "xyxy_json", "xyxy_text", "yxyx_text")
 
 # Words outside their picture, and pictures wider than their place; labels of points may lack room.
@@ -52,7 +53,8 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         pictures = world.folder / "pictures"
         patch.setenv("FINDIT_IMAGES", ",".join(f"{name}={pictures}" for name in SETS))
         for name in SETS:
-            world.table(name, [query(at, f"{at % 6}.png") for at in range(12)])
+            queries = [query(at, f"{at % 6}.png") for at in range(11)]
+            world.table(name, [*queries, query(11, GONE, "lamp")])
         for at in range(6):
             world.picture(f"{at}.png", at)
         for at, model in enumerate(MODELS):
@@ -98,36 +100,62 @@ def test_the_axis_of_scores_says_what_it_is_of(browser: Any, page: Path) -> None
         assert set(titles) == {f"F1@0.5 (%), from {start}" if start else "F1@0.5 (%)"}
 
 
-# Selects in which the chosen words lack room, though the page has it.
-_CUT_CHOICES = """
+# Options that lack room in their closed select, or that read as another one.
+_CUT_OPTIONS = """
 const found = [];
 const pen = document.createElement('canvas').getContext('2d');
-for (const select of document.querySelectorAll('.choices select')) {
+for (const select of document.querySelectorAll('select')) {
   const place = select.getBoundingClientRect();
-  if (!place.width || !select.selectedOptions.length) continue;
+  if (!place.width) continue;
   pen.font = getComputedStyle(select).font;
-  const text = select.selectedOptions[0].textContent;
-  const room = select.closest('form').getBoundingClientRect().width;
-  const wanted = Math.min(room, pen.measureText(text).width + 34);
-  if (place.width < wanted - 1) found.push([select.id || select.name, text, place.width, wanted]);
+  const labels = new Map();
+  for (const { label, textContent } of select.options) {
+    const isCut = pen.measureText(label).width + 34 > place.width + 1;
+    if (isCut) found.push([select.id || select.name, label]);
+    if ((labels.get(label) ?? textContent) !== textContent) found.push([label, textContent]);
+    labels.set(label, textContent);
+  }
 }
 return found;
 """
+_OPEN_ALL = """
+for (const detail of document.querySelectorAll('details')) {
+  detail.open = true;
+  detail.classList.remove('off');
+}
+"""
+
+
+@pytest.mark.parametrize("widths", [(1280,), (390,), (1280, 390), (390, 1280)])
+def test_no_option_is_cut_or_reads_as_another(
+    browser: Any, page: Path, widths: tuple[int, ...]
+) -> None:
+    """The names of sets, formats, models and their classes are long; a window may be turned."""
+    with chrome.emulated(browser, widths[0]), chrome.opened_page(browser, page):
+        browser.execute_script(_OPEN_ALL)
+        with chrome.emulated(browser, widths[-1]):
+            are_whole = (
+                "[...document.getElementById('left').options]"
+                ".every(option => option.label === option.textContent)"
+            )
+            chrome.shown(browser, f"return {are_whole} === {str(widths[-1] == 1280).lower()}")
+            assert browser.execute_script(_CUT_OPTIONS) == []
 
 
 @pytest.mark.parametrize("width", [1280, 390])
-def test_no_choice_is_cut(browser: Any, page: Path, width: int) -> None:
-    """The names of sets with their formats are long, and those of models."""
+def test_words_for_a_lacking_image_are_whole(browser: Any, page: Path, width: int) -> None:
+    """They lie within the picture, and no box crosses them."""
     with chrome.emulated(browser, width), chrome.opened_page(browser, page):
-        browser.execute_script(
-            "for (const detail of document.querySelectorAll('details')) {"
-            "  detail.open = true; detail.classList.remove('off'); }"
-            "for (const select of document.querySelectorAll('.choices select')) {"
-            "  const options = [...select.options];"
-            "  options.sort((a, b) => b.textContent.length - a.textContent.length);"
-            "  select.value = options[0].value; }"
+        chrome.choose(browser, search=GONE, format="")
+        chrome.choose(browser, search="lamp")
+        words = (
+            "return [...document.querySelectorAll('.picture .gone')].map(each => {"
+            "  const [box, edge] = [each, each.parentElement].map(e => e.getBoundingClientRect());"
+            "  return [each.textContent, each === each.parentElement.lastElementChild,"
+            "    box.left >= edge.left && box.right <= edge.right]; })"
         )
-        assert browser.execute_script(_CUT_CHOICES) == []
+        found = chrome.shown(browser, words)
+        assert {tuple(each) for each in found} == {(f"{GONE} is not here", True, True)}
 
 
 def test_titles_beside_low_maps_are_not_turned(browser: Any, page: Path) -> None:

@@ -93,6 +93,8 @@ def test_what_datasets_have_in_common_is_said_once(
     assert "None is doubtful on Quiet, Calm." in section
     rows = re.findall(r'<tr><th scope="row"><span>(.*?)</span>', section.split("<details>")[0])
     assert rows == ["Pascal", "Second"]
+    (bound,) = re.findall(r"<summary>(A bound.*?)</summary>", section)
+    assert bound.endswith("models would have another rank: 4 models on Pascal, Second")
     assert section.count(", ".join(doubts.voters)) == 1
     assert (f"Compared: {', '.join(doubts.voters)}." in section) == (not others)
     assert ("Compared models</th>" in section) == bool(others)

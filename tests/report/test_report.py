@@ -334,11 +334,12 @@ def test_the_page_shows_metrics_reasons_and_excluded_runs(world: World) -> None:
     world.predict("Good", TEXT, speaking(TEXT, 0.9, 5))
     world.predict("Talks", JSON, saying("I see a cat."))
     world.predict("Fails", JSON, failing)
-    world.predict("Fewer", JSON, saying("[]"), rows=2)
+    for name in (JSON, TEXT):
+        world.predict("Fewer", name, saying("[]"), rows=2)
     page = page_of(load_runs([world.runs]))
+    assert page.count("other rows: 2 scored, the rest 12") == 1  # Of both runs
     for text in (
-        "Not compared: 1 run<",
-        "other rows: 2 scored, the rest 12",
+        "Not compared: 2 runs<",
         "F1@0.5 (failed calls as misses) by representation and output format",
         "calls failed; its F1@0.5 is 0.0 with them as misses",
         "precision, recall and F1 by IoU threshold",

@@ -73,9 +73,9 @@ def test_swapped_sides_change_signs_and_cells(opened: Any) -> None:
         "On Pascal, Good has 50.0 points of F1@0.5 elsewhere more than <i>Evil"
     )
     assert chrome.texts(opened, "#finds td") == ["10", "0", "20", "0"]
-    chrome.choose(opened, show="only Good finds (20)")
+    chrome.choose(opened, show="only B finds (20)")
     assert chrome.text_of(opened, "couple-count") == "20 queries"
-    chrome.choose(opened, show="only <i>Evil finds (0)")
+    chrome.choose(opened, show="only A finds (0)")
     assert chrome.text_of(opened, "couple-count") == "0 queries"
     opened.find_element("id", "turn").click()
     assert chrome.texts(opened, "#difference tbody:nth-of-type(2) tr:first-child td") == before

@@ -39,8 +39,19 @@ FAILED = reply(call={"error": "HTTP 500: no"})
         ([IN_THOUGHT] + [reply(BOX)] * 9, "1 of 10 replies is empty while its reasoning is not"),
         ([reply(thought=BOX, finish_reason="")] * 6, "--reasoning-parser"),
         ([reply("<think>so</think>")] * 6, "6 of 6 replies are empty, and nothing says why"),
-        ([CUT] * 6, None),
-        ([reply("<think>so", finish_reason="length")] * 6, None),
+        (
+            [CUT] * 6,
+            "6 of 6 replies are cut off at the token limit, 6 of them while thinking: ask again "
+            """with a higher limit, by --extra-body '{"max_tokens": 8192}', and with another """,
+        ),
+        (
+            [reply("<think>so", finish_reason="length")] * 3 + [reply(BOX)] * 3,
+            "3 of 6 replies are cut off at the token limit, 3 of them while thinking",
+        ),
+        ([reply(BOX[:9], finish_reason="length")], "1 of 1 replies is cut off at the token limit:"),
+        ([CUT] + [reply(BOX)] * 5, None),
+        ([reply("<think>so")] * 6, "6 of 6 replies have no end of the thought"),
+        ([reply("<think>so", finish_reason="")] * 6, "score RUN --thought-marks 'BEGIN END'"),
         ([FAILED] * 6, None),
         ([FAILED, IN_THOUGHT], "1 of 1 replies is empty while"),
         ([IN_TOOL] * 6, "6 of 6 replies are empty but for a tool call"),
@@ -82,6 +93,14 @@ def test_no_server_is_named_where_none_answered(replies: list[dict[str, Any]], n
     assert "reasoning-parser" not in said
 
 
+def test_a_model_here_has_its_limit_in_a_file() -> None:
+    here = {"processor_revision": "sha256:0"}
+    cut = [reply("<think>so", finish_reason="length", model=here)] * 6
+    said = reply_note(count_replies(cut)) or ""
+    assert "settings: {max_new_tokens: 8192}" in said
+    assert "--extra-body" not in said
+
+
 THOUGHT = {"content": None, "reasoning_content": BOX}
 UNKNOWN = {"content": "", "provider_specific_fields": {"hidden": BOX}}
 TOOL = {
@@ -94,6 +113,7 @@ TOOL = {
     ("message", "finish", "note"),
     [
         (THOUGHT, "stop", "6 of 6 replies are empty while their reasoning is not"),
+        ({**THOUGHT, "content": ""}, "length", "6 of 6 replies are cut off at the token limit, 6"),
         (TOOL, "tool_calls", "6 of 6 replies are empty but for a tool call"),
         (UNKNOWN, "stop", "the message has texts under: provider_specific_fields"),
         ({"content": "I cannot."}, "content_filter", "6 of 6 replies were refused or cut"),

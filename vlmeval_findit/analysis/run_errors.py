@@ -314,7 +314,7 @@ def reading_notes(benchmark: Benchmark, rows: Iterable[ScoredRow], sums: Sums) -
 
 
 def _lenient_note(benchmark: Benchmark, rows: Iterable[ScoredRow], sums: Sums) -> str | None:
-    """Write one sentence on a run; None where lenient parsing would add nothing."""
+    """Write one sentence on a run; None where lenient parsing would change no value."""
     rows = list(rows)
     strict_metric = benchmark.metrics[0]
     lenient_metric = benchmark.lenient
@@ -322,9 +322,11 @@ def _lenient_note(benchmark: Benchmark, rows: Iterable[ScoredRow], sums: Sums) -
     if not gain.replies or lenient_metric is None:
         return None
     repairs = ", ".join(f"{name} {each.replies}" for name, each in gain_by_repair(rows).items())
-    strict = strict_metric.value(sums) or 0.0
-    lenient = lenient_metric.value(sums) or 0.0
+    strict = f"{strict_metric.value(sums) or 0.0:.1f}"
+    lenient = f"{lenient_metric.value(sums) or 0.0:.1f}"
+    if lenient == strict:
+        return None
     return (
         f"lenient parsing would take more from {gain.replies:,} of {lenient_replies(rows)} "
-        f"({repairs}): {strict_metric.name} {lenient:.1f}, not {strict:.1f}"
+        f"({repairs}): {strict_metric.name} {lenient}, not {strict}"
     )

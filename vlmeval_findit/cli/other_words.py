@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 
@@ -42,11 +43,14 @@ NEVER_GUESSED = frozenset(
 def our_command(words: Sequence[str]) -> str:
     """Return `` Type: …`` for a command of another program; "" if none is known.
 
-    A word behind ``data`` may be one that others have without it.
+    A word behind ``data`` may be one that others have without it. The word behind a command is
+    what ours is typed with, too.
 
     >>> our_command(["view", "outputs"]).endswith(" report (one page with plots and every answer)")
     True
     >>> our_command(["data", "download"]) == our_command(["download"])
+    True
+    >>> our_command(["rm", "Mine"]).endswith("data remove Mine (deletes what an import made)")
     True
     """
     names = [" ".join(words[:2]), *words[:1]]
@@ -54,7 +58,11 @@ def our_command(words: Sequence[str]) -> str:
         names = [" ".join(words[:2]), *words[1:2]]
     for name in names:
         if name in OTHER_COMMANDS:
-            typed = " or ".join(f"run_findit.py {row}" for row in OTHER_COMMANDS[name])
+            rest = words[words.index(name.split()[-1]) + 1 :]
+            rows = OTHER_COMMANDS[name]
+            if len(rest) == 1 and not rest[0].startswith("-"):
+                rows = [row.replace("NAME", shlex.quote(rest[0])) for row in rows]
+            typed = " or ".join(f"run_findit.py {row}" for row in rows)
             return as_called(f" Type: {typed}")
     return ""
 

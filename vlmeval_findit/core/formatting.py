@@ -147,13 +147,14 @@ def shorten(text: str, most: int) -> str:
 def shorten_names(names: Iterable[str], most: int) -> dict[str, str]:
     """Shorten names of one table or chart to ``most`` characters; different ones stay different.
 
-    Names whose ends are alike keep what differs between them; else they are numbered.
+    Names whose ends are alike keep what differs between them, with the words around it where there
+    is room; else they are numbered. No number is cut: what is left would read as another one.
 
     >>> names = ["tune-lr1e5-step1000-merged", "tune-lr1e5-step2000-merged", "base"]
     >>> list(shorten_names(names, 16).values())
-    ['tune-lr…1…merged', 'tune-lr…2…merged', 'base']
+    ['tun…step1000…ged', 'tun…step2000…ged', 'base']
     """
-    short = {name: shorten(name, most) for name in names}
+    short = {name: _cut_in_the_middle(name, most) for name in names}
     for group in _alike(short):
         short |= _around_differences(group, most)
     # Those of two groups may differ from each other where both were cut.
@@ -165,6 +166,25 @@ def shorten_names(names: Iterable[str], most: int) -> dict[str, str]:
         end = f"…{number}"
         short[name] = f"{name[: most - len(end)]}{end}"
     return short
+
+
+def _cut_in_the_middle(name: str, most: int) -> str:
+    if len(name) <= most:
+        return name
+    tail = (most - 1) // 2
+    return f"{_head_of(name, most - 1 - tail)}…{_tail_of(name, tail)}"
+
+
+def _head_of(name: str, most: int) -> str:
+    """Return the beginning of a name, without a part of a number."""
+    while 0 < most < len(name) and name[most - 1].isdigit() and name[most].isdigit():
+        most -= 1
+    return name[:most]
+
+
+def _tail_of(name: str, most: int) -> str:
+    """Return the end of a name, without a part of a number."""
+    return _head_of(name[::-1], most)[::-1]
 
 
 def _alike(short: Mapping[str, str]) -> list[list[str]]:
@@ -180,16 +200,38 @@ def _around_differences(names: Sequence[str], most: int) -> dict[str, str]:
     head = common_beginning(min(names), max(names))
     reversed_rests = [name[head:][::-1] for name in names]
     tail = common_beginning(min(reversed_rests), max(reversed_rests))
-    room = most - 2 - max(len(name) - head - tail for name in names)
+    whole_head, whole_tail = _to_ends_of_words(names[0], head, tail)
+    room = _room_around(names, whole_head, whole_tail, most)
+    if room >= 0:
+        head, tail = whole_head, whole_tail
+    else:
+        room = _room_around(names, head, tail, most)
     if room < 0:
         return {}
     shown_tail = min(tail, room // 2)
     shown_head = min(head, room - shown_tail)
     cut = {}
     for name in names:
-        end = name[len(name) - shown_tail :]
-        cut[name] = f"{name[:shown_head]}…{name[head : len(name) - tail]}…{end}"
+        begin = _head_of(name[:head], shown_head)
+        end = _tail_of(name[len(name) - tail :], shown_tail)
+        before = "" if shown_head == head else "…"  # Nothing is cut
+        after = "" if shown_tail == tail else "…"
+        cut[name] = f"{begin}{before}{name[head : len(name) - tail]}{after}{end}"
     return cut
+
+
+def _to_ends_of_words(name: str, head: int, tail: int) -> tuple[int, int]:
+    """Return lengths of a head and a tail that leave the words whole of which they cut a part."""
+    while head and name[head - 1].isalnum():
+        head -= 1
+    while tail and name[len(name) - tail].isalnum():
+        tail -= 1
+    return head, tail
+
+
+def _room_around(names: Sequence[str], head: int, tail: int, most: int) -> int:
+    """Return the characters that are left beside the longest difference and two signs ``…``."""
+    return most - 2 - max(len(name) - head - tail for name in names)
 
 
 def alternatives(names: Sequence[str]) -> str:

@@ -317,14 +317,15 @@ def advice_without(name: str, command: str) -> Advice | None:
 _RUN = "run (asks models, and scores)"
 _SCORE = "score (scores prediction files)"
 _LIST = "data list (the datasets)"
-_GET = "data get (gets a published dataset)"
+_GET = "data get NAME (gets a published dataset)"
 _IMPORT = "data import (makes a dataset of your files)"
-_SHOW = "data show (prints what a query asks)"
+_SHOW = "data show NAME (prints what a query asks)"
 _REPORT = "report (one page with plots and every answer)"
 _ERRORS = "errors (which error types cost a run its points)"
 _BOARD = "leaderboard (models x datasets)"
 _FORMATS = "formats (ways to write a box)"
 _MODELS = "models (the models)"
+_MODEL = "models NAME (what is known of a model)"
 _INFER = "run --mode infer (asks models, scores nothing)"
 
 _OTHER_COMMANDS = {
@@ -343,7 +344,7 @@ _OTHER_COMMANDS = {
     "download, fetch, prepare, pull": [_GET],
     "import, convert, add, create": [_IMPORT],
     "data add, data create, data new, data make, data convert": [_IMPORT],
-    "rm, delete, remove": ["data remove (deletes what an import made)"],
+    "rm, delete, remove": ["data remove NAME (deletes what an import made)"],
     "data validate, data verify": ["data check (checks annotations and images)"],
     "data info, data describe, data view, data print": [_SHOW, "data stats (counts)"],
     "show": [_SHOW, _REPORT],
@@ -361,7 +362,8 @@ _OTHER_COMMANDS = {
     "validate": ["check (tries a benchmark or a model of yours)", "data check (checks a dataset)"],
     "spaces, space": ["score --help (coordinate spaces)"],
     "format, representations, prompts": [_FORMATS],
-    "model, info": [_MODELS],
+    "model": [_MODEL, _MODELS],
+    "info, describe, details, card, about": [_MODEL, _SHOW],
     "config, configs, grid": ["sweep (runs models x datasets x formats from a file)"],
     "serve, server, launch": ["run --serve vllm (starts a server of the model, and asks it)"],
     "init, example, quickstart, tutorial": ["demo (the demonstration)"],
@@ -372,4 +374,4 @@ _OTHER_COMMANDS = {
 OTHER_COMMANDS: Mapping[str, Sequence[str]] = {
     words: rows for several, rows in _OTHER_COMMANDS.items() for words in several.split(", ")
 }
-"""Commands of other programs -> what to type here, with what it does."""
+"""Commands of other programs -> what to type here, with what it does; NAME is what they name."""

@@ -73,7 +73,6 @@ from .board_tables import (
     tested_cell as tested_cell,
     values_table as values_table,
     sweep_table as sweep_table,
-    EXCLUDED_COLUMNS as EXCLUDED_COLUMNS,
     excluded_table as excluded_table,
     slices_table as slices_table,
     run_slices_table as run_slices_table,

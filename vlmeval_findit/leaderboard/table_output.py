@@ -292,9 +292,9 @@ def _latex(text: str) -> str:
 # --- HTML -----------------------------------------------------------------------------------------
 
 
-def to_html(table: Table, name: str = "") -> Markup:
-    """Write a table as an element of a page, without its title and notes; ``name`` is its id."""
-    parts = [Markup("<table id='{}'>").format(name) if name else Markup("<table>"), "<thead><tr>"]
+def to_html(table: Table) -> Markup:
+    """Write a table as an element of a page, without its title and notes."""
+    parts = ["<table><thead><tr>"]
     key = next((field for field in table.fields if field.kind is FieldType.TEXT), None)
     for field in table.fields:
         kind = Markup(' class="average"') if field.is_mean else ""

@@ -213,7 +213,7 @@ def forest(metric: Metric, models: Sequence[str], panels: Sequence[Panel]) -> Sp
     x = {"title": wrap(title, _PANEL_TITLE), "scale": scale, "axis": axis}
     with_best = [] if alone else [panel for panel in panels if panel.has_best]
     best = "; ".join(f"{panel.name}: {panel.dots[0].model}" for panel in with_best)
-    labels = min(200, 30 + _NAME_LETTER * max(map(len, names.values())))
+    labels = min(210, 30 + _NAME_LETTER * max(map(len, names.values())))
     fit = Fit(len(panels), 190, labels, widest=420 if len(panels) > 1 else 800)
     dots = {"x": number("value", **x), "fill": fill, "stroke": stroke, "shape": shape, **TEXT}
     bounds = {"x": number("low", **x), "x2": {"field": "high"}, "stroke": stroke}

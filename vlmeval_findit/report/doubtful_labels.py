@@ -19,6 +19,7 @@ from ..analysis import (
     why_no_voter,
 )
 from ..coords import NotBoxesError
+from ..core import counted
 from ..leaderboard import Board, best_first
 from ..protocol import Metric
 from ..scoring import Run
@@ -130,6 +131,21 @@ def _ranks(metric: Metric, values: Mapping[str, float]) -> dict[str, int]:
         ranks[model] = place if before is None or value != before[0] else before[1]
         before = value, ranks[model]
     return ranks
+
+
+def moves_in_words(doubtful: Iterable[DatasetDoubts]) -> str:
+    """Say how many models would have another rank on which datasets."""
+    datasets: dict[int, list[str]] = {}
+    for each in doubtful:
+        if each.bounds:
+            datasets.setdefault(len(each.moves), []).append(each.dataset)
+    if [*datasets] == [0]:
+        return "no model would have another rank"
+    parts = [
+        f"{counted(moves, 'model') if moves else 'none'} on {', '.join(names)}"
+        for moves, names in sorted(datasets.items(), reverse=True)
+    ]
+    return f"models would have another rank: {'; '.join(parts)}"
 
 
 def doubts_by_row(doubtful: Iterable[DatasetDoubts]) -> Doubts:

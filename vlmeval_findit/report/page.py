@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime
 from functools import cached_property, partial
 from pathlib import Path
@@ -14,7 +14,6 @@ from markupsafe import Markup
 from ..analysis import ELSEWHERE_MEANING, HIT_SCORE
 from ..core import counted, printable, read_text
 from ..leaderboard import (
-    EXCLUDED_COLUMNS,
     OTHER_FAMILY,
     Board,
     Table,
@@ -24,7 +23,6 @@ from ..leaderboard import (
     cheapest_table,
     datasets_in_words,
     elsewhere_column,
-    excluded_table,
     format_note,
     format_spreads,
     formats_used,
@@ -61,7 +59,7 @@ from .board_charts import (
 from .charts import DRAWN_MAPS
 from .cost_charts import front_table
 from .curve_charts import MOST_CURVES, ablation_chart
-from .doubtful_labels import DatasetDoubts, doubts_by_row, doubts_of
+from .doubtful_labels import DatasetDoubts, doubts_by_row, doubts_of, moves_in_words
 from .gallery import gallery_data
 from .gallery_choice import CARDS_ON_A_PAGE, FEWEST, choose_cards, kinds_of_cards
 from .kept_script import chart_script
@@ -70,7 +68,7 @@ from .lost_points import Losses, losses_of
 from .page_section import Contents, MadeSection, Section, SectionFailure, attempt, make_section
 from .pair_choice import ModelInFormat, Pair, choose_pairs, first_pairs, page_key, pairs_note
 from .pair_comparison import mean_values, opening_pair, pair_values
-from .rendering import fill, joined_script, json_in_html, json_object, render
+from .rendering import fill, joined_script, json_in_html, json_object, render, short_names
 from .set_charts import sets_drawn
 from .setup_section import setups_of
 from .standings import MODELS, Panel, headlines_of, panels_of
@@ -289,6 +287,8 @@ def _labels(page: PageSource) -> Contents | None:
         "without": [each.dataset for each in page.doubts if not each.listed],
         "voters": voters.pop() if len(voters) == 1 else (),  # Of all datasets
         "faults": _faults(page.doubts),
+        "bounded": [each for each in page.doubts if each.bounds],
+        "moves": moves_in_words(page.doubts),
         "counted": counted,
     }
     return Contents(values)
@@ -314,7 +314,8 @@ def _gallery(page: PageSource) -> Contents:
         "missing": group_by(missing, lambda each: each.reason),
     }
     places = [at for at, row in enumerate(page.board.runs) if row.reported]
-    return Contents(values, {**gallery_data(cards, page.runs, by_row), "reported": places})
+    script = {**gallery_data(cards, page.runs, by_row), "reported": places}
+    return Contents(values, script, options=script["parts"])
 
 
 def _compare(page: PageSource) -> Contents | None:
@@ -348,21 +349,20 @@ def _details(page: PageSource) -> Contents:
     if sets := tuple(sets_drawn(page.board)):
         drawn.append(("The sets", DrawnCharts("sets", sets)))
     rows = list(reasons_of(page.board))
+    groups = {"Classes": page.details.class_tables(), "Slices": slices_tables(page.board)}
+    titles = [table.title for tables in groups.values() for table in tables]
     values = {
         "board": page.board,
         "details": drawn,
         "details_note": page.details.note,
         "other_family": OTHER_FAMILY,
-        "table_groups": {
-            "Classes": page.details.class_tables(),
-            "Slices": slices_tables(page.board),
-        },
+        "table_groups": groups,
         "reason_rows": rows,
         "reasons": list(dict.fromkeys(name for _, shares in rows for name in shares)),
         "most_runs": _RUNS,
         "to_html": to_html,
     }
-    return Contents(values, charts=[chart for _, chart in drawn])
+    return Contents(values, charts=[chart for _, chart in drawn], options=titles)
 
 
 def _notes(page: PageSource) -> Contents:
@@ -371,14 +371,23 @@ def _notes(page: PageSource) -> Contents:
         "board": board,
         "note": how_to_read(board),
         "notes": [note for note in notes_of(board) if note.title],
-        "excluded": excluded_table(board).only(*EXCLUDED_COLUMNS),
+        "excluded": _excluded_by_reason(board),
+        "counted": counted,
         "formats": _models_by_format(board),
         "format_note": format_note(board),
         "runs": page.runs[:_RUNS],
         "short_metrics": short_metrics(board),
-        "to_html": to_html,
     }
     return Contents(values)
+
+
+def _excluded_by_reason(board: Board) -> dict[str, dict[str, list[Run]]]:
+    """Return the runs that are not compared, by the reason, then by model."""
+    by_reason = group_by(board.excluded, lambda excluded: excluded.reason)
+    return {
+        reason: group_by((excluded.run for excluded in members), lambda run: run.model)
+        for reason, members in by_reason.items()
+    }
 
 
 def _models_by_format(board: Board) -> dict[tuple[str, str], list[str]]:
@@ -448,6 +457,7 @@ def make_page(
         **{key: text for section in made for key, text in section.script.items()},
         "charts": json_object(charts),
         "costs": json_object(costs),
+        "short_names": json_in_html(short_names(_options(board, made))),
     }
     return render(
         "report.html.j2",
@@ -459,6 +469,17 @@ def make_page(
         sections=made,
         data=Markup(json_object(data)),
     )
+
+
+def _options(board: Board, made: Iterable[MadeSection]) -> Iterator[str]:
+    """Yield what the selects of a page offer."""
+    yield from board.models
+    for row in board.runs:
+        yield row.run.board_dataset
+        yield row.run.variant.format
+        yield f"{row.run.model} · {row.run.variant.format}"
+    for section in made:
+        yield from section.options
 
 
 def shown_on_page(board: Board) -> str:

@@ -30,6 +30,7 @@ class Contents:
     script: Mapping[str, Any] = field(default_factory=dict)  # For the page's script
     charts: Sequence[DrawnCharts] = ()
     costs: Sequence[CostCharts] = ()
+    options: Sequence[str] = ()  # Of its selects, but those that charts have
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +55,7 @@ class MadeSection:
     script: Mapping[str, str] = field(default_factory=dict)
     charts: Mapping[str, str] = field(default_factory=dict)
     costs: Mapping[str, str] = field(default_factory=dict)
+    options: Sequence[str] = ()  # Of its selects
 
 
 def make_section(section: Section[Source], source: Source) -> MadeSection | None:
@@ -62,6 +64,11 @@ def make_section(section: Section[Source], source: Source) -> MadeSection | None
     if contents is None:
         return None
     charts = {each.key: [spec for _, spec in each.charts] for each in contents.charts}
+    options = [*contents.options]
+    for drawn in contents.charts:
+        options += [title for title, _ in drawn.charts]
+    for costs in contents.costs:
+        options += [panel.title for panel in costs.panels]
     return MadeSection(
         section.key,
         section.title,
@@ -70,6 +77,7 @@ def make_section(section: Section[Source], source: Source) -> MadeSection | None
         script={key: json_in_html(value) for key, value in contents.script.items()},
         charts={key: json_in_html(specs) for key, specs in charts.items()},
         costs={each.key: json_in_html(each.values()) for each in contents.costs},
+        options=options,
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -14,10 +14,11 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoes
 from markupsafe import Markup
 
 from .. import __version__
-from ..core import printable
+from ..core import printable, shorten_names
 from ..leaderboard import breakable, legend_of
 
 _TEMPLATES = Path(__file__).with_name("templates")
+_SELECT_NAME = 32  # Letters that a select of a phone has room for
 
 
 def render(
@@ -62,6 +63,12 @@ def _environment() -> Environment:
 def _shown(value: Any) -> Any:
     """Make text of an expression printable; markup comes from this package and stays."""
     return printable(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+
+
+def short_names(texts: Iterable[str]) -> dict[str, str]:
+    """Return the options that a phone's selects would cut, with their short forms: all differ."""
+    short = shorten_names(map(printable, texts), _SELECT_NAME)
+    return {text: shown for text, shown in short.items() if shown != text}
 
 
 def joined_script(names: Sequence[str]) -> str:

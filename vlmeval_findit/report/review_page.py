@@ -22,7 +22,7 @@ from ..core import printable
 from ..protocol import Answer, AuditRecord, Reviews
 from ..storage import review_lines
 from .gallery import Numbered, image_values
-from .rendering import joined_script, json_in_html, render
+from .rendering import joined_script, json_in_html, render, short_names
 from .review_rows import ReviewRow, Source
 
 _SCRIPTS = (
@@ -53,6 +53,7 @@ def make_review_page(
         "header": _sealed(header),
         "rows": entries,
         "images": image_values(images.values, _BUDGET),
+        "short_names": short_names(name for row in rows for name in row.classes),
     }
     return render(
         "review.html.j2",

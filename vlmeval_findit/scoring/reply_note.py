@@ -9,7 +9,7 @@ from ..core import agreeing, as_called
 from ..protocol import PROCESSOR_KEY, TEXTS_UNDER, Reply
 from .prompt_tokens import FEWER_THAN_OTHERS, FEWER_THAN_TEXT
 
-_MANY = 0.5  # Share of empty replies that is reported without any other sign
+_MANY = 0.5  # Share of empty or cut replies that is reported without any other sign
 
 # What is counted; provenances have these words
 EMPTY = "empty"
@@ -18,6 +18,10 @@ HERE = "empty of a model on this machine"
 IN_TOOLS = "empty beside a tool call"
 UNDER = "empty beside texts under "  # The keys of their messages follow
 FILTERED = "filtered"
+CUT = "cut at the token limit"
+CUT_IN_THOUGHT = "cut at the token limit in a thought"
+ENDS_IN_THOUGHT = "without an end of the thought"
+CUT_HERE = "cut of a model on this machine"
 ALL = "replies"
 
 _UNSEEN = {
@@ -44,6 +48,10 @@ def count_replies(replies: Iterable[Reply]) -> Counter[str]:
         recorded = reply.recorded
         counts[ALL] += 1
         counts[FILTERED] += recorded.finish_reason == "content_filter"
+        counts[CUT] += reply.cut
+        counts[CUT_IN_THOUGHT] += reply.cut and reply.ends_in_thought
+        counts[CUT_HERE] += reply.cut and PROCESSOR_KEY in recorded.model
+        counts[ENDS_IN_THOUGHT] += reply.ends_in_thought and not reply.cut
         if reply.answer.strip() or reply.ends_in_thought or reply.cut:
             continue
         counts[EMPTY] += 1
@@ -103,9 +111,36 @@ def _notes(counts: Mapping[str, float]) -> Iterator[str]:
             f"{_share(counts, EMPTY)} empty, and nothing says why: look at the server's log, if a "
             "server answered"
         )
+    yield from _notes_on_ends(counts)
     if counts.get(FILTERED):
         share = _share(counts, FILTERED, "was", "were")
         yield f"{share} refused or cut by a content filter"
+
+
+def _notes_on_ends(counts: Mapping[str, float]) -> Iterator[str]:
+    """Say that most replies were cut off, or never ended their thought."""
+    many = _MANY * counts.get(ALL, 0)
+    if counts.get(CUT, 0) >= max(many, 1):
+        in_thought = int(counts.get(CUT_IN_THOUGHT, 0))
+        where = f", {in_thought:,} of them while thinking" if in_thought else ""
+        yield (
+            f"{_share(counts, CUT)} cut off at the token limit{where}: ask again with a higher "
+            f"limit, {_higher_limit(counts)}, and with another --work-dir"
+        )
+    if counts.get(ENDS_IN_THOUGHT, 0) >= max(many, 1):
+        share = _share(counts, ENDS_IN_THOUGHT, "has", "have")
+        yield as_called(
+            f"{share} no end of the thought, so no answer is read. If other marks end it, type: "
+            "python run_findit.py score RUN --thought-marks 'BEGIN END'; if it was cut off, ask "
+            "again with a higher limit of tokens"
+        )
+
+
+def _higher_limit(counts: Mapping[str, float]) -> str:
+    """Say where a higher limit is stated: of a model on this machine, or at a server."""
+    if counts.get(CUT_HERE):
+        return "in a sweep file with settings: {max_new_tokens: 8192}"
+    return """by --extra-body '{"max_tokens": 8192}'"""
 
 
 def _notes_here(counts: Mapping[str, float]) -> Iterator[str]:

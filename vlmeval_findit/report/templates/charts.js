@@ -2,6 +2,7 @@
 // its marks are.
 const views = new Map();
 const begun = new WeakSet();
+const TITLE = 180; // Pixels that the title of a panel may need
 const MARK = ".role-mark > [aria-label]";
 
 // As many panels in a row as fit, in rows of about the same length.
@@ -14,6 +15,8 @@ function fit(spec, width) {
   const view = spec.spec || spec; // A chart of one panel has no facets
   if (!stretch) fitMap(view, width - labels);
   if (stretch) view.width = Math.min(widest, Math.floor((width - labels) / spec.columns) - gap);
+  // A title that is wider than its panel would end beyond the page.
+  if (spec.facet && view.width < TITLE) spec.config.header.labelFontSize = 11;
   spec.config.axis.labelLimit = labels - 12;
   spec.config.legend.columns = Math.max(1, Math.floor(width / 300));
   spec.config.legend.labelLimit = Math.min(300, width - 40);

@@ -11,14 +11,14 @@ function namesApart(left, right) {
   return [left.format, right.format];
 }
 const answered = (left, right) => !left.failed && !right.failed;
-// The sets of queries: test of a couple, title from the names of both, number of queries.
+// The sets of queries: test of a couple, title, number of queries.
 const SHOWN = {
-  differ: { test: (a, b) => answered(a, b) && a.score !== b.score, name: () => "that differ", count: (counts) => counts.differ },
-  left: { test: (a, b) => answered(a, b) && a.hit && !b.hit, name: (left) => `only ${left} finds`, count: (counts, flipped) => counts[flipped ? "right" : "left"] },
-  right: { test: (a, b) => answered(a, b) && !a.hit && b.hit, name: (left, right) => `only ${right} finds`, count: (counts, flipped) => counts[flipped ? "left" : "right"] },
-  both: { test: (a, b) => answered(a, b) && a.hit && b.hit, name: () => "both find", count: (counts) => counts.both },
-  neither: { test: (a, b) => answered(a, b) && !a.hit && !b.hit, name: () => "neither finds", count: (counts) => counts.neither },
-  all: { test: () => true, name: () => "all", count: (counts) => counts.queries },
+  differ: { test: (a, b) => answered(a, b) && a.score !== b.score, name: "that differ", count: (counts) => counts.differ },
+  left: { test: (a, b) => answered(a, b) && a.hit && !b.hit, name: "only A finds", count: (counts, flipped) => counts[flipped ? "right" : "left"] },
+  right: { test: (a, b) => answered(a, b) && !a.hit && b.hit, name: "only B finds", count: (counts, flipped) => counts[flipped ? "left" : "right"] },
+  both: { test: (a, b) => answered(a, b) && a.hit && b.hit, name: "both find", count: (counts) => counts.both },
+  neither: { test: (a, b) => answered(a, b) && !a.hit && !b.hit, name: "neither finds", count: (counts) => counts.neither },
+  all: { test: () => true, name: "all", count: (counts) => counts.queries },
 };
 
 // --- the two sides ----------------------------------------------------------------------------------
@@ -63,7 +63,7 @@ function choosePair() {
   const { counts } = sides.pair;
   const before = at("show").value || "differ";
   const chosen = SHOWN[before].count(counts, sides.flipped) ? before : "all";
-  fill("show", Object.entries(SHOWN).map(([key, set]) => [key, `${set.name(...names)} (${set.count(counts, sides.flipped)})`]));
+  fill("show", Object.entries(SHOWN).map(([key, set]) => [key, `${set.name} (${set.count(counts, sides.flipped)})`]));
   at("show").value = chosen;
   showMetrics(names);
   showCounts(names);

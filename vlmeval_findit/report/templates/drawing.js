@@ -50,11 +50,7 @@ function boxText([role, , , , , label, iou]) {
 // A picture with its boxes; the height of tags is that of the picture divided by `shares`.
 function picture(entry, boxes, alt, shares = 26) {
   const svg = draw("svg", { class: "picture", viewBox: `0 0 ${entry.w} ${entry.h}`, role: "img", "aria-label": alt });
-  if (entry.src) {
-    svg.append(draw("image", { href: entry.src, width: entry.w, height: entry.h, preserveAspectRatio: "none" }));
-  } else {
-    svg.append(draw("text", { class: "gone", x: entry.w / 2, y: entry.h / 2, "font-size": entry.w / 18 }, `${entry.name} is not here`));
-  }
+  if (entry.src) svg.append(draw("image", { href: entry.src, width: entry.w, height: entry.h, preserveAspectRatio: "none" }));
   const tags = [];
   for (const box of boxes) {
     const [role, x1, y1, x2, y2, , iou] = box;
@@ -67,7 +63,7 @@ function picture(entry, boxes, alt, shares = 26) {
     svg.append(shape);
     if (TAGS[role] && boxes.length <= TAGGED) tags.push(tag(entry, place, role, iou, shares));
   }
-  svg.append(...tags);
+  svg.append(...tags, ...(entry.src ? [] : [notHere(entry)]));
   return svg;
 }
 

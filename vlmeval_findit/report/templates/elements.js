@@ -19,10 +19,33 @@ function draw(name, values, text) {
   return element;
 }
 
+// What stands where an image should be; boxes may lie there, so it is drawn last.
+function notHere({ w, h, name }) {
+  const words = `${name} is not here`;
+  return draw("text", { class: "gone", x: w / 2, y: h / 2, "font-size": w / Math.max(18, words.length * 0.7) }, words);
+}
+
 function fill(id, options, all) {
   const first = all === undefined ? [] : [["", all]];
   at(id).replaceChildren(...[...first, ...options].map(([value, textContent]) => make("option", { value, textContent })));
+  shortenOptions(at(id));
 }
 
-const isNarrow = () => matchMedia("(max-width: 760px)").matches;
+const NARROW = matchMedia("(max-width: 760px)");
+const isNarrow = () => NARROW.matches;
+
+// A closed select cuts what it has no room for: on a phone options have short names, which differ.
+function shortenOptions(select) {
+  for (const option of select.options) option.label = (isNarrow() && data.short_names[option.textContent]) || option.textContent;
+  // Chromium measures new labels only when the select is laid out again.
+  select.style.display = "none";
+  select.getBoundingClientRect();
+  select.style.display = "";
+}
+
+function startSelects() {
+  const shorten = () => document.querySelectorAll("select").forEach(shortenOptions);
+  NARROW.addEventListener("change", shorten);
+  shorten();
+}
 const small = (textContent) => (textContent ? [make("small", { textContent })] : []);

@@ -67,7 +67,7 @@ function showPicture(row, decision) {
   if (pressedFor(row, decision) === "edit") svg.append(drawnAnswer(decision.accept[0]));
   const shots = row.shots.map((shot) => {
     const image = data.images[shot];
-    return make("figure", { className: "shot" }, emptyPicture(image, "reference picture"), make("figcaption", { textContent: "reference" }));
+    return make("figure", { className: "shot" }, pictureOf(image, "reference picture"), make("figcaption", { textContent: "reference" }));
   });
   at("shots").replaceChildren(...shots);
   at("picture").replaceChildren(svg);
@@ -267,6 +267,7 @@ function startReview() {
   at("data").remove(); // What is shown later is nowhere in the page before
   becomeReviewer();
   startTheme();
+  startSelects();
   prepareName();
   for (const [id, action] of Object.entries(ACTIONS)) at(id).addEventListener("click", action);
   at("class").addEventListener("change", changeClass);

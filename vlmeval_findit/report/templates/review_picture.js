@@ -43,20 +43,18 @@ function scaleLetters(svg) {
   if (matrix?.a) svg.style.setProperty("--unit", 1 / matrix.a);
 }
 
-function emptyPicture(image, alt) {
+function pictureOf(image, alt, ...drawn) {
   const svg = draw("svg", { class: "picture", viewBox: `0 0 ${image.w} ${image.h}`, role: "img", "aria-label": alt });
   if (image.src) svg.append(draw("image", { href: image.src, width: image.w, height: image.h, preserveAspectRatio: "none" }));
-  else svg.append(draw("text", { class: "gone", x: image.w / 2, y: image.h / 2, "font-size": image.w / 18 }, `${image.name} is not here`));
+  svg.append(...drawn, ...(image.src ? [] : [notHere(image)]));
   return svg;
 }
 
 function rowPicture(row, names) {
-  const svg = emptyPicture(data.images[row.image], `${row.asked}, with ${row.candidates.length === 1 ? "A" : "A and B"}`);
   const drawn = draw("g", { class: "candidates" });
   const sides = row.candidates.map((_, side) => candidateParts(row, side, names));
   drawn.append(...commonParts(row), ...sides.flat());
-  svg.append(drawn);
-  return svg;
+  return pictureOf(data.images[row.image], `${row.asked}, with ${row.candidates.length === 1 ? "A" : "A and B"}`, drawn);
 }
 
 // Boxes that the reviewer drew.

@@ -8,4 +8,5 @@ startCompare();
 if (isMade("gallery")) startGallery();
 startLosses();
 startLabels();
+startSelects();
 if (isMade("gallery")) openLinked();

@@ -3,6 +3,8 @@ const MISSING = /^[–?]?$/;
 
 const headText = (head) => head.querySelector(".head").textContent;
 const intervalOf = (cell) => cell.querySelector("small")?.textContent || "";
+// The ranks behind a value, as #1–3
+const ranksOf = (text) => text.match(/ #(\S+)$/)?.[1] || "";
 // The text of a cell without its interval
 const valueOf = (cell) => [...cell.childNodes].filter((node) => node.nodeName !== "SMALL").map((node) => node.textContent).join("").trim();
 
@@ -82,17 +84,22 @@ function filterTable(table, models, sets) {
 
 // --- copies -----------------------------------------------------------------------------------------
 
-// The heads and rows that are shown; an interval stands behind its value, or in a column of its own.
+// The heads and rows that are shown; ranks and an interval stand behind their value, or in columns of their own.
 function shownRows(table, apart) {
   const places = [...[...table.tHead.rows[0].cells].keys()].filter((place) => !table.tHead.rows[0].cells[place].hidden);
   const rows = [...table.tBodies[0].rows].filter((element) => !element.hidden);
-  const withIntervals = new Set(places.filter((place) => rows.some((element) => intervalOf(element.cells[place]))));
+  const placesWith = (part) => new Set(places.filter((place) => rows.some((element) => part(element.cells[place]))));
+  const withIntervals = placesWith(intervalOf);
+  const withRanks = placesWith((cell) => ranksOf(valueOf(cell)));
   const cellsOf = (cell, place, isHead) => {
     const value = isHead ? headText(cell) : valueOf(cell);
     const interval = isHead ? `${value} 95 % interval` : intervalOf(cell);
-    if (!withIntervals.has(place)) return [value];
-    if (apart) return [value, interval];
-    return [isHead || !interval ? value : `${value} (${interval})`];
+    if (!apart) return [isHead || !interval ? value : `${value} (${interval})`];
+    const ranks = ranksOf(value);
+    const texts = [ranks ? value.slice(0, -ranks.length - 2) : value];
+    if (withRanks.has(place)) texts.push(isHead ? `${value} ranks` : ranks);
+    if (withIntervals.has(place)) texts.push(interval);
+    return texts;
   };
   const texts = (element, isHead) => places.flatMap((place) => cellsOf(element.cells[place], place, isHead));
   return [texts(table.tHead.rows[0], true), ...rows.map((element) => texts(element, false))];
