@@ -19,6 +19,7 @@ from pathlib import Path
 
 import click
 import pytest
+from fresh_copy import FreshCopy
 from fresh_venvs import CLONE, copy_of_the_clone
 from host_runs import require_host
 from pages import PAGES, blocks, commands
@@ -35,14 +36,14 @@ STARTED = "docs/how-to/run.md"
 """The page whose programs are started, as a user starts them; those of other pages are forked."""
 FEWER = {
     "docs/how-to/train.md": {
-        "300": "10",
-        "150": "10",
-        "50": "10",
-        "max_steps=60": "max_steps=4",
-        "save_steps=20": "save_steps=4",
-        "Rewarded-step-60": "Rewarded-step-4",
-        "--limit 120": "--limit 40",
-        "--limit 60": "--limit 20",
+        "300": "3",
+        "150": "3",
+        "50": "3",
+        "max_steps=60": "max_steps=1",
+        "save_steps=20": "save_steps=1",
+        "Rewarded-step-60": "Rewarded-step-1",
+        "--limit 120": "--limit 20",
+        "--limit 60": "--limit 4",
     },
     "docs/how-to/why-numbers-differ.md": {"--limit 20": "--limit 5"},
 }
@@ -88,13 +89,16 @@ class Desk:
     env: Mapping[str, str]
     programs: Path
     """Folder of the programs that fork."""
+    clone: FreshCopy
 
     def lay_out(self) -> Path:
         """Make home and clone as new; returns the clone."""
         for each in self.folder.iterdir():
-            shutil.rmtree(each)
+            if each != self.clone.folder:
+                shutil.rmtree(each)
         (self.folder / "home" / "LMUData").mkdir(parents=True)
-        return copy_of_the_clone(self.folder, compiled=True)
+        self.clone.put_back()
+        return self.clone.folder
 
     def typed(self, lines: str, forked: bool = True) -> subprocess.CompletedProcess[str]:
         """Run lines in the clone, in bash until one fails."""
@@ -102,7 +106,7 @@ class Desk:
         path = os.pathsep.join([*own, str(Path(sys.executable).parent), self.env["PATH"]])
         return subprocess.run(
             ["bash", "-ec", lines],
-            cwd=self.folder / CLONE,
+            cwd=self.clone.folder,
             env={**self.env, "PATH": path},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
@@ -122,9 +126,10 @@ def desk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desk]:
     env = {name: value for name, value in os.environ.items() if not name.startswith(custom)}
     env |= {"HOME": str(folder / "home"), "OMP_NUM_THREADS": "1"}
     env["PYTHONPATH"] = str(folder / CLONE)
-    desk = Desk(folder, env, tmp_path_factory.mktemp("bin"))
-    # Every Python imports the package's start-up hook: the warm process finds the clone's.
-    desk.lay_out()
+    kept = copy_of_the_clone(tmp_path_factory.mktemp("kept"), compiled=True)
+    # Every Python imports the package's start-up hook: the warm process finds the copy's.
+    copy = FreshCopy(kept, folder / CLONE)
+    desk = Desk(folder, env, tmp_path_factory.mktemp("bin"), copy)
     with closing(WarmProcess(env)) as warm:
         warm.programs(desk.programs)
         yield desk
@@ -175,7 +180,7 @@ def test_a_page_runs_the_code_of_its_clone(program: str, forked: bool, desk: Des
         assert f"{page} page\n" in done.stdout
         files = done.stdout.partition("imported:\n")[2].splitlines()
         assert str(door) in files
-        clone = desk.folder / CLONE
+        clone = desk.clone.folder
         assert [each for each in files if not Path(each).is_relative_to(clone)] == []
 
 

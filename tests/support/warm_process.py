@@ -29,6 +29,7 @@ from contextlib import suppress
 from functools import cache
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 SERVE, ASK = "serve", "ask"
 
@@ -186,37 +187,52 @@ def _serve(listener: socket.socket) -> Sequence[str]:
     gc.freeze()
     print("ready", flush=True)
     os.dup2(2, 1)
-    while listener in select.select([listener, sys.stdin], [], [])[0]:
-        connection, _ = listener.accept()
-        if os.fork() == 0:
-            listener.close()
-            if (arguments := _run_in_a_fork(connection)) is not None:
-                return arguments
-            os._exit(0)
-        connection.close()
-        _forget_the_ended()
-    sys.exit()
+    waited: dict[int, tuple[int, socket.socket]] = {}
+    while True:
+        ready, _, _ = select.select([listener, sys.stdin, *waited], [], [])
+        for ended in waited.keys() & set(ready):
+            _tell_status(ended, *waited.pop(ended))
+        if listener in ready:
+            connection, _ = listener.accept()
+            files, asked = _received(connection)
+            if (child := os.fork()) == 0:
+                for each in (listener, connection):
+                    each.close()
+                for each in waited:
+                    os.close(each)
+                for _, other in waited.values():
+                    other.close()
+                _begin(files, asked["cwd"], asked["env"])
+                return asked["arguments"]
+            for each in files:
+                os.close(each)
+            connection.sendall(f"{child}\n".encode())
+            waited[os.pidfd_open(child)] = child, connection
+        elif sys.stdin in ready:
+            os._exit(0)  # To free all that was imported takes seconds
 
 
-def _run_in_a_fork(connection: socket.socket) -> Sequence[str] | None:
-    """Fork; return the arguments in the fork, and tell in the other process what becomes of it."""
+def _received(connection: socket.socket) -> tuple[list[int], Mapping[str, Any]]:
+    """Return the three files of a run, and what it is."""
     _, files, *_ = socket.recv_fds(connection, 1, 3)
     with connection.makefile("r") as lines:
-        asked = json.loads(lines.readline())
-    if (child := os.fork()) == 0:
-        connection.close()
-        for target, source in enumerate(files):
-            os.dup2(source, target)
-            os.close(source)
-        _open_standard_files()
-        _become(asked["cwd"], asked["env"])
-        return asked["arguments"]
-    for each in files:
-        os.close(each)
-    connection.sendall(f"{child}\n".encode())
+        return files, json.loads(lines.readline())
+
+
+def _tell_status(ended: int, child: int, connection: socket.socket) -> None:
+    os.close(ended)
     _, status = os.waitpid(child, 0)
-    connection.sendall(f"{os.waitstatus_to_exitcode(status)}\n".encode())
-    return None
+    with suppress(ConnectionError), connection:  # Who asked may be gone
+        connection.sendall(f"{os.waitstatus_to_exitcode(status)}\n".encode())
+
+
+def _begin(files: Sequence[int], cwd: str, env: Mapping[str, str]) -> None:
+    """Take the files, the folder and the variables of a run."""
+    for target, source in enumerate(files):
+        os.dup2(source, target)
+        os.close(source)
+    _open_standard_files()
+    _become(cwd, env)
 
 
 def _open_standard_files() -> None:
@@ -244,12 +260,6 @@ def _become(cwd: str, env: Mapping[str, str]) -> None:
     os.environ.clear()
     os.environ.update(env)
     tempfile.tempdir = None  # It may be known from an import
-
-
-def _forget_the_ended() -> None:
-    with suppress(ChildProcessError):
-        while os.waitpid(-1, os.WNOHANG)[0]:
-            pass
 
 
 def _ask(address: str, *arguments: str) -> int:
