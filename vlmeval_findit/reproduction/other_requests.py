@@ -6,7 +6,7 @@ Replies are compared with the objects of other rows, and with each other.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -288,9 +288,9 @@ def _of_row_before_in_picture(evidence: Evidence, rows: _Rows) -> Cause | None:
     A model that means a neighbour means any of them. Where it prefers one, as the largest, that
     may be the row before by the order of the table: so it is no proof.
     """
-    missed = np.flatnonzero(rows.fits(0) < 0.5)
+    others = {at: _other_objects(rows, at) for at in np.flatnonzero(rows.fits(0) < 0.5).tolist()}
     late = {
-        shift: _mean_row_before(rows, missed, shift)
+        shift: _mean_row_before(rows, others, shift)
         for shift in range(-_MOST_AWAY, _MOST_AWAY + 1)
         if shift
     }
@@ -304,18 +304,17 @@ def _of_row_before_in_picture(evidence: Evidence, rows: _Rows) -> Cause | None:
     return _late_cause(evidence, len(left_out), shift, value, is_stated=False)
 
 
-def _mean_row_before(rows: _Rows, missed: NDArray[np.intp], shift: int) -> Sequence[int]:
+def _mean_row_before(rows: _Rows, missed: Mapping[int, Floats], shift: int) -> Sequence[int]:
     """Return the misses that mean the row so many before in their picture; [] if by chance.
 
-    Only misses count that mean one of at least two other objects.
+    Only misses count that mean one of at least two other objects. ``missed`` has those of each.
     """
     late = []
     chances = []
-    for at in missed.tolist():
+    for at, others in missed.items():
         before = at - shift
         if not 0 <= before < len(rows.scored) or rows.pictures[before] != rows.pictures[at]:
             continue
-        others = _other_objects(rows, at)
         fits = iou(np.repeat(rows.boxes[[at]], len(others), axis=0), others)
         is_before = iou(np.repeat(rows.truths[[before]], len(others), axis=0), others) >= _SAME
         if len(others) < 2 or not is_before.any() or fits.max() < _SAME:
