@@ -18,6 +18,7 @@ from vlmeval_findit.analysis import measure_unranked
 from vlmeval_findit.boxes import BoxToWrite, Corners, write
 from vlmeval_findit.cli import main
 from vlmeval_findit.data import load_dataset
+from vlmeval_findit.leaderboard import UnrankedRun, explain_unranked
 from vlmeval_findit.protocol import Settings
 from vlmeval_findit.scoring import RunScore, score_file
 
@@ -177,3 +178,157 @@ def test_ids_of_earlier_imports_are_read_without_repetitions(
     path.write_text(json.dumps(ids))
     (cats,) = measure_unranked(run.dataset, run.rows).classes
     assert cats.objects == 1
+
+
+BOXES = {3: [10.0, 10.0, 40.0, 30.0], 7: [80.0, 20.0, 60.0, 50.0], 9: [150.0, 60.0, 40.0, 30.0]}
+
+
+def of_all_classes() -> dict[str, Any]:
+    """Return a COCO file with an object of each class in each image; the first is altered."""
+    values, _ = drawn(0)
+    places = [(image, category) for image in range(1, 5) for category in BOXES]
+    annotations = []
+    for number, (image, category) in enumerate(places, 1):
+        row = {"id": number, "image_id": image, "category_id": category, "iscrowd": 0}
+        annotations.append({**row, "bbox": [*BOXES[category]], "area": 1200.0})
+    return {**values, "annotations": annotations}
+
+
+def with_first(**changes: Any) -> dict[str, Any]:
+    values = of_all_classes()
+    values["annotations"][0] |= changes
+    return values
+
+
+def with_images(key: str, *of_images: str) -> dict[str, Any]:
+    values = of_all_classes()
+    for image, value in zip(values["images"], of_images, strict=True):
+        image[key] = value
+    return values
+
+
+def with_corners() -> dict[str, Any]:
+    values = of_all_classes()
+    for each in values["annotations"]:
+        x, y, w, h = each["bbox"]
+        each["bbox"] = [x, y, x + w, y + h]
+    return values
+
+
+OUT = [-30.0, 10.0, 80.0, 30.0]
+# A file, flags of its import, whether the first object is answered, what is said
+UNLIKE: dict[str, tuple[dict[str, Any], list[str], bool, str]] = {
+    "id 0": (with_first(id=0), [], True, "objects with the id 0: pycocotools counts boxes on"),
+    "ignore": (with_first(ignore=1), [], False, "by a flag other than iscrowd"),
+    "difficult": (with_first(difficult=1), [], False, "by a flag other than iscrowd"),
+    "group": (with_first(is_group_of=1), [], False, "by a flag other than iscrowd"),
+    "attribute": (with_first(attributes={"ignore": True}), [], False, "a flag other than iscrowd"),
+    "turned": (with_first(attributes={"rotation": 40.0}), [], True, "rotated boxes that became"),
+    "cut off": (with_first(bbox=OUT), ["--clip-boxes"], True, "cut off at the border"),
+    "left out": (with_first(bbox=OUT), ["--leave-out-bad-boxes"], False, "cannot be used"),
+    "dropped": (of_all_classes(), ["--drop-class", "cat"], False, "of the class 'cat'"),
+    "regions": (of_all_classes(), ["--ignore-class", "cat"], False, "of the class 'cat'"),
+    "joined": (of_all_classes(), ["--rename-class", "cat=dog"], True, "that became one, dog"),
+    "corners": (with_corners(), ["--box", "corners"], True, "boxes that are corners"),
+    "image": (
+        with_images("file_name", "gone.png", *NAMES[1:]),
+        ["--skip-unreadable-images"],
+        False,
+        "images that cannot be used",
+    ),
+    "split": (
+        with_images("split", "train", "val", "val", "val"),
+        ["--split", "val"],
+        False,
+        "images of the split train",
+    ),
+}
+
+
+def exact_answers(values: Mapping[str, Any], skipped: int) -> dict[str, list[tuple[str, Corners]]]:
+    """Answer each object with its bbox as sides, but for the first ones."""
+    names = {image["id"]: image["file_name"] for image in values["images"]}
+    answers: dict[str, list[tuple[str, Corners]]] = {name: [] for name in names.values()}
+    for each in values["annotations"][skipped:]:
+        x, y, w, h = each["bbox"]
+        box = (x, y, x + w, y + h)
+        answers[names[each["image_id"]]].append((CATEGORIES[each["category_id"]], box))
+    return answers
+
+
+@pytest.mark.parametrize("kind", UNLIKE)
+def test_what_pycocotools_reads_otherwise_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], kind: str
+) -> None:
+    data_folder(tmp_path, monkeypatch)
+    values, flags, is_answered, why = UNLIKE[kind]
+    imported(tmp_path, values, "--all-classes", *flags)
+    assert why in " ".join(capsys.readouterr().out.split())
+    answers = exact_answers(values, 0 if is_answered else 1)
+    run = scored(tmp_path, answers)
+    found = measure_unranked(run.dataset, run.rows)
+    assert abs(found.values.ap - 100 * of_pycocotools(values, answers, {*answers})) > 0.01
+    assert any(why in what for what in found.unlike_file)
+    lines = explain_unranked([UnrankedRun("M", "xyxy_json", "Drawn", found)]).lines
+    (line,) = [each for each in lines if each.startswith("differs from pycocotools of your file")]
+    assert why in line
+    assert not [each for each in lines if "yours after data import --all-classes" in each]
+
+
+ALIKE: dict[str, tuple[dict[str, Any], list[str]]] = {
+    "nothing": (of_all_classes(), []),
+    "crowd": (with_first(iscrowd=1), []),
+    "crowd with the id 0": (with_first(iscrowd=1, id=0), []),
+    "crowd to ignore": (with_first(iscrowd=1, ignore=1), []),
+    "counted by its flags": (with_first(ignore=0, difficult=0), []),
+    "renamed": (of_all_classes(), ["--rename-class", "cat=tom"]),
+}
+
+
+@pytest.mark.parametrize("kind", ALIKE)
+def test_what_pycocotools_reads_alike_is_no_difference(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    data_folder(tmp_path, monkeypatch)
+    values, flags = ALIKE[kind]
+    imported(tmp_path, values, "--all-classes", *flags)
+    run = scored(tmp_path, {name: [] for name in NAMES})
+    found = measure_unranked(run.dataset, run.rows)
+    assert (found.unlike_file, found.unasked, found.asks_for_all) == ({}, 0, True)
+
+
+def advice(rows: int | None = None) -> list[str]:
+    """Return what is said of classes that are not asked about, of a run's first rows."""
+    variant = "FindIt_Drawn_xyxy_json"
+    dataset = load_dataset(variant)
+    told = [{"index": index, "prediction": "[]"} for index in list(dataset.queries)[:rows]]
+    path = Path(f"M_{variant}.json")
+    path.write_text(json.dumps(told))
+    run = score_file(path, Settings(space="file_pixels", force=True))
+    found = measure_unranked(run.dataset, run.rows)
+    lines = explain_unranked([UnrankedRun("M", "xyxy_json", "Drawn", found)]).lines
+    return [each for each in lines if each.startswith("not as papers ask")]
+
+
+# The bird is only in the first image, and its box has no area
+FLAT = [
+    *of_all_classes()["annotations"][:2],
+    {**of_all_classes()["annotations"][2], "bbox": [5.0, 5.0, 0.0, 0.0]},
+    *of_all_classes()["annotations"][4:5],
+]
+
+
+def test_the_advice_to_ask_about_all_classes_is_true(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data_folder(tmp_path, monkeypatch)
+    values = {**of_all_classes(), "annotations": FLAT}
+    imported(tmp_path, values, "--leave-out-bad-boxes")
+    (line,) = advice()
+    assert "yours after data import --all-classes" in line
+    imported(tmp_path, values, "--leave-out-bad-boxes", "--all-classes", "--replace")
+    (line,) = advice()
+    assert line.endswith("the import left out 1 query about a class of an image")
+    imported(tmp_path, of_all_classes(), "--all-classes", "--replace")
+    assert advice() == []
+    assert advice(rows=-1) == []

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from scored_runs import World, grid, small_world, speaking, two_labels
 
-from vlmeval_findit.analysis import CocoBoxes, CocoEvaluator, measure_unranked
+from vlmeval_findit.analysis import CocoBoxes, CocoEvaluator, ConfidenceError, measure_unranked
 from vlmeval_findit.boxes import BoxToWrite, write
 from vlmeval_findit.cli import main
 from vlmeval_findit.data import load_dataset
@@ -156,3 +156,9 @@ def test_queries_without_a_row_are_named(world: World, capsys: pytest.CaptureFix
     assert "not of the whole set (Part Pascal_multilabel): 2 queries without a row" in printed
     assert "run's command again without --limit" in printed
     assert "of a label that is no class of the set: 5 (Whole Pascal_multilabel)" in printed
+
+
+def test_a_run_without_rows_says_so(world: World) -> None:
+    run = world.run("None", LABELS, replying(truth_of), rows=3)
+    with pytest.raises(ConfidenceError, match="the prediction file has no rows"):
+        measure_unranked(load_dataset(LABELS), run.rows[:0])

@@ -121,3 +121,8 @@ def test_own_data_has_no_licence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     out = tmp_path / "coco"
     assert main(["export", str(tmp_path / "runs"), "--to", "coco", "--out", str(out)]) == 0
     assert "license" not in json.loads((out / "croissant.json").read_text())
+
+
+def test_croissant_is_no_target_and_says_whose_it_is(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["export", "outputs", "--to", "croissant"]) == 2
+    assert "croissant.json is written by --to coco and --to hub" in capsys.readouterr().err

@@ -265,6 +265,50 @@ def test_what_is_not_clear_is_asked(name: str, folder: Path, tmp_path: Path, cap
     assert len(list((tmp_path / "out").iterdir())) == 1, "nothing is written"
 
 
+def in_one(*boxes: list[float]) -> list[dict[str, Any]]:
+    """Return results in the image of 120 x 80 pixels."""
+    return [{**right()[0], "bbox": box} for box in boxes]
+
+
+_AS_CORNERS = [[2, 2, 30, 30], [5, 5, 40, 40], [1, 10, 50, 40], [10, 2, 60, 35]]
+LEAVING: dict[str, tuple[list[dict[str, Any]], str]] = {
+    "rounded": ([*right(), *in_one([60, 40, 61.9, 40])], ""),
+    "few, and one is no corners": ([*right(), *in_one([60, 40, 70, 40], [60, 40, 30, 20])], ""),
+    "a quarter": (
+        in_one([60, 40, 30, 20], [70, 40, 30, 20], [80, 40, 30, 20], [60, 40, 70, 40]),
+        "1 of 4 boxes lies outside its image, if",
+    ),
+    "wholly, to the right": (
+        [*right() * 3, *in_one([130, 10, 20, 20])],
+        "1 of 13 boxes lies outside its image, 1 of them wholly, if",
+    ),
+    "wholly, above": (
+        [*right() * 3, *in_one([10, -30, 20, 20])],
+        "1 of 13 boxes lies outside its image, 1 of them wholly, if",
+    ),
+    "corners fit all": (
+        in_one(*_AS_CORNERS, [60, 30, 100, 70]),
+        "1 of 5 boxes lies outside its image, if numbers are left, top, width and height, as COCO "
+        "has them; if they are left, top, right and bottom, 0. The first",
+    ),
+    "corners fit more": (
+        in_one(*_AS_CORNERS, *_AS_CORNERS, [60, 30, 100, 70], [61, 30, 99, 70], [60, 60, 9, 9]),
+        "2 of 11 boxes lie outside their images, if numbers are left, top, width and height, as "
+        "COCO has them; if they are left, top, right and bottom, 1. The first",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", LEAVING)
+def test_boxes_that_leave_their_images_are_asked_about(
+    name: str, folder: Path, tmp_path: Path, capsys: Out
+) -> None:
+    results, says = LEAVING[name]
+    assert convert(as_json(results), tmp_path / "out") == (2 if says else 0)
+    assert says in " ".join(capsys.readouterr().err.split())
+    assert convert(as_json(results, "--box", "sides"), tmp_path / "said") == 0
+
+
 @pytest.mark.sees("score --min-score", "score --leave-out-unknown")
 def test_what_does_not_count_is_said(folder: Path, tmp_path: Path, capsys: Out) -> None:
     others = [{**WRONG, "image_id": 77, "score": 1.0}, {**WRONG, "image_id": 9, "score": 1.0}]

@@ -7,7 +7,7 @@ and the only category is ``object``: two expressions about a photograph must not
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from enum import Enum
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -139,8 +139,6 @@ class CocoBoxes:
         self.unknown_labels = 0  # Boxes whose label is no category
         self.not_numbers = 0  # Boxes that are not finite
         self.repeated = 0  # Queries that ask what another asks
-        # Classes that some query asks about an image, where labels are classes
-        self.asked: set[tuple[str, int | str | None]] = set()
         asked: set[tuple[str, str]] = set()
         for row, query in zip(rows, queries, strict=True):
             key = (query.images[0], query.label)
@@ -151,15 +149,21 @@ class CocoBoxes:
             else:
                 asked.add(key)
                 self._add(row, query)
-                for label in asked_labels(query, variant):
-                    self.asked.add((query.images[0], self._category_of(label)))
 
-    @property
-    def unasked(self) -> int:
-        """Return for how many classes of images no query asks, where labels are classes."""
+    def count_unasked(self, queries: Iterable[Any]) -> int:
+        """Count the classes of images about which none of a set's queries asks.
+
+        It is 0 where labels are no classes.
+        """
         if not self._by_label:
             return 0
-        return len(self.images) * len(self.categories) - len(self.asked)
+        asked: set[tuple[str, str]] = set()
+        for query in queries:
+            for label in asked_labels(query, self._variant):
+                asked.add((query.images[0], label))
+        images = {image for image, _ in asked}
+        classes = self._ids.categories or {label for _, label in asked}
+        return len(images) * len(classes) - len(asked)
 
     @property
     def has_ids(self) -> bool:

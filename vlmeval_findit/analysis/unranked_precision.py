@@ -10,16 +10,18 @@ and classes have their own.  Of an image the first 100 boxes of a class count: i
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 import numpy as np
 
+from ..data import asks_for_all_classes, unlike_file
 from ..protocol import AnyDataset, ScoredRow
 from ..statistics import Matches, average_precision
+from ..storage import table_facts, unlike_published
 from .box_orders import BoxOrders
-from .coco_boxes import CocoBoxes
+from .coco_boxes import CocoBoxes, ConfidenceError
 from .coco_evaluator import MOST, CocoEvaluator
 from .over_orders import precision_over_orders
 
@@ -68,6 +70,9 @@ class UnrankedPrecision:
     not_numbers: int  # Boxes that are not finite
     unasked: int  # Classes of images about which no query asks
     missing: int  # Queries of the dataset that have no row in the run
+    asks_for_all: bool  # Whether the set was imported to ask each image about all classes
+    unlike_file: Mapping[str, int]  # By what pycocotools' value of the imported file is another
+    unlike_published: str  # How the set differs from the published one; "": in nothing known
     beyond: int  # Boxes of a class in an image that are more than count
     images_cut: int  # With such boxes
     values: UnrankedValues  # Mean of the classes
@@ -78,10 +83,15 @@ def measure_unranked(dataset: AnyDataset, rows: Sequence[ScoredRow]) -> Unranked
     """Compute COCO's average precision of a run, its boxes equally sure; failed calls are misses.
 
     Raises:
-        ConfidenceError: pycocotools is missing, or no query has an object.
+        ConfidenceError: pycocotools is missing, there are no rows, or no query has an object.
         NotBoxesError: its answers are no boxes.
     """
     boxes = CocoBoxes(dataset, rows, failed_are_misses=True)
+    if not rows:
+        raise ConfidenceError(
+            f"{dataset.variant.name}: the prediction file has no rows, so average precision is "
+            "undefined. Type the run's command again"
+        )
     evaluator = CocoEvaluator(boxes)
     names = {category["id"]: str(category["name"]) for category in boxes.categories}
     classes = []
@@ -96,8 +106,11 @@ def measure_unranked(dataset: AnyDataset, rows: Sequence[ScoredRow]) -> Unranked
         failed=sum(row.failed for row in rows),
         unknown_labels=boxes.unknown_labels,
         not_numbers=boxes.not_numbers,
-        unasked=boxes.unasked,
+        unasked=boxes.count_unasked(dataset.queries.values()),
         missing=len(dataset.queries.keys() - answered),
+        asks_for_all=asks_for_all_classes(dataset.table),
+        unlike_file=unlike_file(dataset.table) if boxes.has_ids else {},
+        unlike_published=unlike_published(table_facts(dataset.table) or {}),
         beyond=sum(beyond.values()),
         images_cut=len(beyond),
         values=mean_unranked([each.values for each in classes]),

@@ -11,10 +11,10 @@ from typing import Any
 
 import click
 
-from ..benchmarks import begins_with_prefix, benchmark_of, benchmarks, parse, refuse_file
+from ..benchmarks import begins_with_prefix, benchmark_of, benchmarks, refuse_file
 from ..boxes import FILE_PIXELS, REPRESENTATIONS, SPACE_KINDS
 from ..core import EXIT_SOME_FAILED, as_called, reported, scrub, suggestion, unreported
-from ..data import load_dataset, published_sets
+from ..data import load_dataset, parse_dataset, published_sets
 from ..models import MODELS, find_model, row_of_checkpoint
 from ..protocol import Benchmark, Drawing, custom_prompt, settings_from
 from ..report import drawn_values
@@ -109,7 +109,7 @@ def _findings(target: str, options: Mapping[str, Any], temporary: Path) -> plugi
             f"check MODEL --data {name}; data show {name} prints them without"
         )
     if is_dataset:
-        variant = parse(_first_with_table(known[name]) if name in known else name)
+        variant = parse_dataset(_first_with_table(known[name]) if name in known else name)
         uses_encoder = benchmark_of(variant.name).uses_encoder
         _refuse_unused(given, name, _DATASET, *([_CAPTIONS] if uses_encoder else []))
         space = FILE_PIXELS.kind if variant.in_boxes else None
@@ -129,7 +129,7 @@ def _findings(target: str, options: Mapping[str, Any], temporary: Path) -> plugi
         _refuse_unused(given, name, _MODEL)
         checkpoints = model.local.checkpoints if model.local else {}
         path = checkpoint or checkpoints.get(name)
-        return plugin_checks.check_model(model, path, parse(data).name, prompt=prompt)
+        return plugin_checks.check_model(model, path, parse_dataset(data).name, prompt=prompt)
     sets = published_sets()
     if name in SPACE_KINDS:
         _refuse_unused(given, name, "a coordinate space")

@@ -10,7 +10,15 @@ import click
 from ..benchmarks import begins_with_prefix, benchmarks, refuse_misnamed
 from ..benchmarks.findit import table_called
 from ..core import suggestion
-from ..data import LARGE_ABOVE, SMALL_BELOW, SetStatistics, Spread, load_dataset, statistics_of
+from ..data import (
+    LARGE_ABOVE,
+    SMALL_BELOW,
+    SetStatistics,
+    Spread,
+    load_dataset,
+    refuse_unmade,
+    statistics_of,
+)
 from .command_base import Command, complete_datasets, json_option
 from .printing import print_columns, write_json
 
@@ -54,6 +62,7 @@ def _variant_of(name: str) -> str:
     }
     if table not in listed:
         refuse_misnamed(name)
+        refuse_unmade(name, takes_tables=True)
         raise ValueError(f"unknown dataset {name!r}{suggestion(name, listed)}")
     return listed[table]
 

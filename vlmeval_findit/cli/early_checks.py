@@ -28,6 +28,7 @@ from ..core import (
     suggestion,
     validate,
 )
+from ..data import refuse_unmade
 from ..engine import CellBuilder, Deployment
 from ..models import (
     ModelEntry,
@@ -40,7 +41,6 @@ from ..models import (
 )
 from ..protocol import (
     PROMPTS_VARIABLE,
-    DatasetNameError,
     DatasetVariant,
     PictureSample,
     Query,
@@ -100,30 +100,7 @@ def check_host_dataset(name: str) -> str | None:
 def check_own_name(name: str) -> None:
     """Refuse a name, none of VLMEvalKit's, that FindIt knows by another, or cannot have yet."""
     refuse_misnamed(name)
-    _refuse_unmade(name)
-
-
-def parse_ours(name: str) -> DatasetVariant:
-    """Parse a name of FindIt's; of a published set that is not here, say how to make it."""
-    try:
-        return parse(name)
-    except DatasetNameError:
-        _refuse_unmade(name)
-        raise
-
-
-def _refuse_unmade(name: str) -> None:
-    """Refuse the name of a published set whose dataset is not here."""
-    # Imported late: its rows are read from a file, which most commands need not wait for.
-    from ..data import published_dataset
-
-    published = published_dataset(name)
-    if published is not None and published[1] not in DATASETS:
-        row, dataset = published
-        raise ValueError(
-            f"unknown dataset {name!r}: FindIt's is made of files that you have. Type: "
-            f"run_findit.py data get {row.name} --from PATH, then --data FindIt_{dataset}_xyxy_json"
-        )
+    refuse_unmade(name)
 
 
 def _whose(name: str, ours: str) -> str:

@@ -38,6 +38,18 @@ def _flag(name: str, metavar: str | None, text: str, **settings: Any) -> Decorat
     return click.option(flag_name(name), metavar=metavar, help=text, **settings)
 
 
+class _TargetName(click.Choice[str]):
+    """The name of a target; who names the metadata of some is told which write them."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        name = str(value).lower()
+        writers = [target for target, row in TARGETS.items() if row.metadata == name]
+        if writers:
+            flags = " and ".join(f"--to {target}" for target in writers)
+            self.fail(f"{name}.json is written by {flags}", param, ctx)
+        return super().convert(value, param, ctx)
+
+
 _SERVERS = "; ".join(f"{name}: {row.server}" for name, row in TARGETS.items() if row.server)
 
 
@@ -47,7 +59,7 @@ _SERVERS = "; ".join(f"{name}: {row.server}" for name, row in TARGETS.items() if
     sections={"Targets": lambda: [(name, row.what) for name, row in TARGETS.items()]},
 )
 @runs_argument
-@click.option("--to", "target", required=True, type=click.Choice(tuple(TARGETS)), metavar="TARGET")
+@click.option("--to", "target", required=True, type=_TargetName(tuple(TARGETS)), metavar="TARGET")
 @option(
     "--out",
     "DIR",

@@ -13,6 +13,7 @@ import click
 
 from ..benchmarks import begins_with_prefix, resembles_dataset_name
 from ..core import HostFlag, Runner, flag_name, has_dataset, host_flags, not_there, suggestion
+from ..data import parse_dataset
 from ..engine import CellBuilder, Deployment, LocalBaseline, check_model, deployment_of
 from ..models import (
     ModelEntry,
@@ -33,7 +34,6 @@ from .early_checks import (
     check_host_dataset,
     check_prompts,
     check_rows,
-    parse_ours,
 )
 from .main_command import flags_by_command
 from .model_options import AskingCommand
@@ -63,7 +63,7 @@ class RunLine:
     @cached_property
     def variants(self) -> Sequence[DatasetVariant]:
         """The datasets of FindIt's."""
-        return [parse_ours(name) for name in self.data if resembles_dataset_name(name)]
+        return [parse_dataset(name) for name in self.data if resembles_dataset_name(name)]
 
     @property
     def others(self) -> Sequence[str]:

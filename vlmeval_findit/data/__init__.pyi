@@ -12,6 +12,8 @@ from .sources import (
 )
 
 from .loading import (
+    parse_dataset as parse_dataset,
+    refuse_unmade as refuse_unmade,
     load_dataset as load_dataset,
     MAKERS as MAKERS,
 )
@@ -29,6 +31,10 @@ from .annotated_samples import (
     Samples as Samples,
 )
 
+from .import_facts import (
+    asks_for_all_classes as asks_for_all_classes,
+    unlike_file as unlike_file,
+)
 from .ledger import (
     Fate as Fate,
     Ledger as Ledger,

@@ -223,6 +223,7 @@ class Samples:
     # How often objects stand in the file that stand there several times; queries have them once
     repeats: Mapping[tuple[str, str, Corners], int] = field(default_factory=dict)
     boxless: tuple[BoxlessObject, ...] = ()  # Objects that queries may be about, without a box
+    all_classes: bool = False  # Whether every image is to be asked about every class
 
     @property
     def missing(self) -> Sequence[str]:

@@ -25,6 +25,8 @@ class LedgerEntry:
     what: str  # In the plural, with the reason: "boxes without an area"
     count: int
     first: str  # File and place; empty: there is none to name
+    # Whether pycocotools has another value over the file itself: its objects, or what counts
+    unlike_file: bool = False
 
     def __str__(self) -> str:
         """Say it in one line.
@@ -54,21 +56,25 @@ class Ledger:
     def __init__(self) -> None:
         self._counts: dict[tuple[Fate, str], int] = {}
         self._firsts: dict[tuple[Fate, str], str] = {}
+        self._unlike_file: set[tuple[Fate, str]] = set()
 
     def __iter__(self) -> Iterator[LedgerEntry]:
         """Yield the entries, what was read first."""
         order = list(Fate)
         for fate, what in sorted(self._counts, key=lambda key: order.index(key[0])):
             key = (fate, what)
-            yield LedgerEntry(fate, what, self._counts[key], self._firsts[key])
+            unlike_file = key in self._unlike_file
+            yield LedgerEntry(fate, what, self._counts[key], self._firsts[key], unlike_file)
 
     def read(self, what: str, count: int = 1) -> None:
         """Count what was read: files, images, boxes."""
         self._add(Fate.READ, what, "", count)
 
-    def leave_out(self, what: str, where: str, count: int = 1) -> None:
+    def leave_out(
+        self, what: str, where: str, count: int = 1, *, unlike_file: bool = False
+    ) -> None:
         """Count what does not count, though it could; ``what`` says why."""
-        self._add(Fate.LEFT_OUT, what, where, count)
+        self._add(Fate.LEFT_OUT, what, where, count, unlike_file)
 
     def not_read(self, what: str, where: str, count: int = 1) -> None:
         """Count what no reader knows."""
@@ -78,9 +84,9 @@ class Ledger:
         """Count what is known, and changes no query."""
         self._add(Fate.NOT_NEEDED, what, where, count)
 
-    def note(self, what: str, where: str, count: int = 1) -> None:
+    def note(self, what: str, where: str, count: int = 1, *, unlike_file: bool = False) -> None:
         """Count what counts in a way that the user should know."""
-        self._add(Fate.NOTED, what, where, count)
+        self._add(Fate.NOTED, what, where, count, unlike_file)
 
     def keys(
         self,
@@ -123,12 +129,22 @@ class Ledger:
 
     def as_json(self) -> list[dict[str, object]]:
         """Return every entry as an object of JSON, for ``.meta.json``."""
-        return [{**asdict(entry), "fate": entry.fate.value} for entry in self]
+        entries = []
+        for entry in self:
+            values = {**asdict(entry), "fate": entry.fate.value}
+            if not entry.unlike_file:
+                del values["unlike_file"]
+            entries.append(values)
+        return entries
 
-    def _add(self, fate: Fate, what: str, where: str, count: int) -> None:
+    def _add(
+        self, fate: Fate, what: str, where: str, count: int, unlike_file: bool = False
+    ) -> None:
         if count == 0:
             return
         # Called for keys of every object: a record is made when somebody asks.
         key = (fate, what)
         self._counts[key] = self._counts.get(key, 0) + count
         self._firsts.setdefault(key, where)
+        if unlike_file:
+            self._unlike_file.add(key)

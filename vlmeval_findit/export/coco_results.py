@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ from ..boxes import CONFIDENCE_DEFINITIONS, DEFAULT_CONFIDENCE
 from ..coords import NotBoxesError
 from ..core import atomic_write, counted, printable
 from ..data import SOURCES
+from ..protocol import AnyDataset
 from ..scoring import Run
 from ..storage import image_folder
 from .croissant import (
@@ -37,6 +38,8 @@ NO_CONFIDENCES = (
     "Every box has the score 1: the run recorded no confidences. Average precision over "
     "these results is that of an unranked list; do not compare it with a detector's."
 )
+
+_MISSED_BY_AP = "objects of failed calls, in no file, which ap counts as missed: its mAP is lower"
 
 IGNORED_OBJECTS = (
     'Have "ignore": 1. Crowd regions have "iscrowd": 1; the others an area of -1, because '
@@ -64,7 +67,8 @@ def to_coco(runs: Sequence[Run], out: Path, confidence: str | None = None) -> It
     with rewrite_folder(out, "coco") as folder:
         for run, name in zip(runs, unique_names(runs), strict=True):
             try:
-                boxes = CocoBoxes(load_scored_dataset(run), run.rows)
+                dataset = load_scored_dataset(run)
+                boxes = CocoBoxes(dataset, run.rows)
             except NotBoxesError:
                 without_boxes.append(run)
                 continue
@@ -77,6 +81,7 @@ def to_coco(runs: Sequence[Run], out: Path, confidence: str | None = None) -> It
                     "boxes": len(boxes.results),
                     "images": len(boxes.images),
                     "failed calls, in no file": failed,
+                    _MISSED_BY_AP: _objects_of_failed_calls(run, dataset),
                     "boxes left out, of a label that is no category": boxes.unknown_labels,
                     "boxes left out, not finite": boxes.not_numbers,
                     "queries left out, which repeat another": boxes.repeated,
@@ -98,10 +103,18 @@ def to_coco(runs: Sequence[Run], out: Path, confidence: str | None = None) -> It
             f"{counted(len(copies), 'image')} copied to {IMAGES}/ without EXIF, by which some "
             "programs turn images; …_coco_truth.json names the copies, and the originals in copy_of"
         )
+    if not counts["failed calls, in no file"]:
+        del counts[_MISSED_BY_AP]
     for what, count in counts.items():
         yield f"{what}: {count:,}"
     yield from left_out_lines(without_boxes)
     yield from notes
+
+
+def _objects_of_failed_calls(run: Run, dataset: AnyDataset) -> int:
+    """Count the objects that count of queries whose calls failed."""
+    queries: Mapping[int, Any] = dataset.queries
+    return sum(len(queries[row.index].truth.boxes) for row in run.rows if row.failed)
 
 
 def _name_copies(run: Run, boxes: CocoBoxes, copies: ImageCopies) -> None:

@@ -29,15 +29,19 @@ class Target:
     what: str
     flags: tuple[str, ...] = ()
     server: str = ""  # Environment variable that may name a server in place of a folder
+    metadata: str = ""  # What describes its files beside them, and is no target
 
 
 _TRACKED = ("project", "pictures")
 # What ``export --to`` writes, by name
 TARGETS: Mapping[str, Target] = {
     "coco": Target(
-        "coco_results", "boxes as COCO results, with their ground truth", ("confidence",)
+        "coco_results",
+        "boxes as COCO results, with their ground truth",
+        ("confidence",),
+        metadata="croissant",
     ),
-    "hub": Target("hub", "a dataset for the Hugging Face hub", ("licence",)),
+    "hub": Target("hub", "a dataset for the Hugging Face hub", ("licence",), metadata="croissant"),
     "captions": Target(
         "caption_files", "captions and accuracies of self-retrieval, in its authors' form"
     ),

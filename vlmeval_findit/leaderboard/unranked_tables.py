@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from decimal import ROUND_CEILING, Decimal
+from math import ceil
 
 from ..analysis import UnrankedPrecision, UnrankedValues, mean_unranked
 from ..core import counted, first_few
@@ -67,11 +69,11 @@ def explain_unranked(runs: Sequence[UnrankedRun]) -> Note:
     within = max(run.precision.values.within for run in runs)
     if any(run.precision.values.simulated for run in runs):
         lines.append(
-            f"expected: exact, or within {within:.1g} points where many boxes compete for objects, "
-            "or an image has more than count (three standard errors over drawn orders)"
+            f"expected: exact, or within {_at_most(within)} points where many boxes compete for "
+            "objects, or an image has more than count (three standard errors over drawn orders)"
         )
     elif within:
-        lines.append(f"expected: exact, or within {within:.1g} points where boxes are many")
+        lines.append(f"expected: exact, or within {_at_most(within)} points where boxes are many")
     lines += _ends_in_doubt(runs)
     lines += _not_counted(runs)
     cut = [run for run in runs if run.precision.beyond]
@@ -91,20 +93,44 @@ def explain_unranked(runs: Sequence[UnrankedRun]) -> Note:
             "file, whose objects are not counted; pycocotools counts them as missed. Type the "
             "run's command again without --limit; a file of another program needs a row for each"
         )
-    partly = [run for run in runs if run.precision.unasked]
+    partly = [run for run in runs if run.precision.unasked and not run.precision.asks_for_all]
     if partly:
         lines.append(
             f"not as papers ask ({_names(partly)}): some images are not asked about all "
             "classes, so boxes of what is not there are missing. Those of ODinW13_papers are, and "
             "yours after data import --all-classes"
         )
+    left_out = [run for run in runs if run.precision.unasked and run.precision.asks_for_all]
+    if left_out:
+        count = sum(run.precision.unasked for run in left_out)
+        lines.append(
+            f"not as papers ask ({_names(left_out)}): the import left out "
+            f"{counted(count, 'query', 'queries')} about a class of an image"
+        )
+    lines += _unlike_others(runs)
     return Note("", lines)
+
+
+def _unlike_others(runs: Sequence[UnrankedRun]) -> list[str]:
+    """Say by what sets differ from the user's file as pycocotools reads it, and as published."""
+    lines = []
+    for run in runs:
+        name = _names([run])
+        changes = run.precision.unlike_file
+        if changes:
+            by = "; ".join(f"{what} ({count:,})" for what, count in changes.items())
+            lines.append(f"differs from pycocotools of your file by ({name}): {by}")
+        if run.precision.unlike_published:
+            why = run.precision.unlike_published
+            lines.append(f"differs from the published set ({name}): {why}")
+    return list(dict.fromkeys(lines))
 
 
 def _not_counted(runs: Sequence[UnrankedRun]) -> list[str]:
     """Say what does not count as a box, and in which runs."""
     counts: dict[str, Callable[[UnrankedPrecision], int]] = {
-        "failed calls, as answers without a box": lambda found: found.failed,
+        "failed calls, as answers without a box (export --to coco leaves them and their objects "
+        "out, so pycocotools' mAP of its files is higher)": lambda found: found.failed,
         "boxes not counted, of a label that is no class of the set": (
             lambda found: found.unknown_labels
         ),
@@ -119,6 +145,17 @@ def _not_counted(runs: Sequence[UnrankedRun]) -> list[str]:
     return lines
 
 
+def _at_most(value: float) -> str:
+    """Round a bound up to one digit.
+
+    >>> [_at_most(value) for value in (0.0144, 0.02, 0.0951, 3)]
+    ['0.02', '0.02', '0.1', '3']
+    """
+    nearest = Decimal(f"{value:.12g}")
+    step = Decimal(1).scaleb(nearest.adjusted())
+    return f"{float((nearest / step).to_integral_value(ROUND_CEILING) * step):g}"
+
+
 def _names(runs: Sequence[UnrankedRun]) -> str:
     """Name the models and datasets of some runs."""
     return first_few(list(dict.fromkeys(f"{run.model} {run.dataset}" for run in runs)))
@@ -129,7 +166,7 @@ def _ends_in_doubt(runs: Sequence[UnrankedRun]) -> list[str]:
     doubtful = [run for run in runs if run.precision.values.beyond >= 0.005]
     if not doubtful:
         return []
-    most = max(run.precision.values.beyond for run in doubtful)
+    most = ceil(100 * max(run.precision.values.beyond for run in doubtful)) / 100
     return [
         f"another order may be worse than lowest, or better than highest, by {most:.2f} points at "
         f"most ({_names(doubtful)}): boxes compete for objects. JSON has the bounds"

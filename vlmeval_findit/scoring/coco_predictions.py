@@ -36,7 +36,8 @@ _SCORES = ("score", "confidence", "conf")
 
 # Of a box that leaves its image: detectors cut boxes off there, but round
 _OUTSIDE = 2.0  # Pixels
-_TOO_MANY = 0.25  # Share of boxes
+# Share of boxes. Fewer are asked about, too, if still fewer leave their images as corners.
+_TOO_MANY = 0.25
 
 
 def are_coco_results(file: RecordsOfOthers) -> bool:
@@ -392,25 +393,40 @@ def _check_form(file: RecordsOfOthers, found: _Found, choices: ConversionChoices
                     f"{file.where(result.at)}: {list(result.numbers)} has a negative side"
                 )
         return
-    outside = [result for result in found.results if _leaves(result)]
+    apart = [result for result in found.results if _is_apart(result)]
+    outside = [result for result in found.results if _leaves(result, BoxForm.SIDES)]
+    outside += [result for result in apart if not _leaves(result, BoxForm.SIDES)]
     count = len(outside)
-    if not count or count < _TOO_MANY * len(found.results):
+    if not count:
         return
-    first = outside[0]
+    as_corners = sum(_leaves(result, BoxForm.CORNERS) for result in found.results)
+    if not apart and count < _TOO_MANY * len(found.results) and as_corners >= count:
+        return
+    first = (apart or outside)[0]
+    but = f", {len(apart):,} of them wholly" if apart else ""
     raise PredictionError(
         f"{file.path}: {count:,} of {counted(len(found.results), 'box')} "
-        f"{agreeing(count, 'lies outside its image', 'lie outside their images')} if "
-        "numbers are left, top, width and height, as COCO has them; the first: "
+        f"{agreeing(count, 'lies outside its image', 'lie outside their images')}{but}, if "
+        "numbers are left, top, width and height, as COCO has them; if they are left, top, right "
+        f"and bottom, {as_corners:,}. The first: "
         f"{file.places[first.at]}, {list(first.numbers)} in {first.size[0]} x {first.size[1]} "
         "pixels. If they are left, top, right and bottom: --box corners. If they are right as they "
         "are: --box sides"
     )
 
 
-def _leaves(result: _Result) -> bool:
-    x, y, width, height = result.numbers
-    is_inside_out = min(width, height) < 0
-    return is_inside_out or _is_outside((x, y, x + width, y + height), result.size)
+def _leaves(result: _Result, form: BoxForm) -> bool:
+    """Tell whether a box leaves its image, or has a negative side, if its numbers are so."""
+    corners = form.corners(result.numbers)
+    x1, y1, x2, y2 = corners
+    return x2 < x1 or y2 < y1 or _is_outside(corners, result.size)
+
+
+def _is_apart(result: _Result) -> bool:
+    """Tell whether nothing of a box is in its image."""
+    x1, y1, x2, y2 = BoxForm.SIDES.corners(result.numbers)
+    width, height = result.size
+    return x1 >= width or y1 >= height or x2 <= 0 or y2 <= 0
 
 
 def _is_outside(box: Corners, size: tuple[int, int]) -> bool:

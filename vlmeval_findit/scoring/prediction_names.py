@@ -7,7 +7,9 @@ from collections.abc import Collection, Iterable
 from pathlib import Path
 
 from .. import benchmarks
+from ..benchmarks.findit import PREFIX
 from ..core import as_called, near_path, results_folder, suffix_of
+from ..data import refuse_unmade
 from ..protocol import Identity
 from ..storage import (
     PREDICTION_FORMATS,
@@ -29,6 +31,7 @@ def names_of(
 
     Raises:
         PredictionError: neither its name nor a record nor the user says what it is of.
+        DatasetNameError: its name has a dataset of a published set that is not imported yet.
     """
     in_name = benchmarks.name_after_model(path.stem)
     if in_name is not None:
@@ -40,6 +43,9 @@ def names_of(
         model = path.stem.removesuffix(f"_{dataset}")
         recorded = dataset
     else:
+        _, prefix, name = path.stem.partition(f"_{PREFIX}")
+        if prefix:
+            refuse_unmade(f"{PREFIX}{name}")
         raise PredictionError(
             f"{path}: the name of a prediction file is {_pattern(path.suffix)}; "
             "for a file with another name type --data"

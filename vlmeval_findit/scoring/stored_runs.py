@@ -16,8 +16,9 @@ from math import isclose
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ..benchmarks import benchmark_of, parse
+from ..benchmarks import benchmark_of
 from ..core import file_sha256, read_bytes
+from ..data import parse_dataset
 from ..protocol import (
     Benchmark,
     DatasetNameError,
@@ -364,7 +365,7 @@ def with_details(run: Run) -> Run:
 def _variant(provenance: Path, stored: Provenance) -> DatasetVariant:
     """Parse what was asked; the error names a plug-in that is not installed."""
     try:
-        return parse(stored.variant["name"])
+        return parse_dataset(stored.variant["name"])
     except DatasetNameError as error:
         missing = plugin_conflicts(stored.plugins, installed_plugins())
         if missing:

@@ -10,7 +10,6 @@ from ..benchmarks import (
     begins_with_prefix,
     benchmark_of,
     listed_names,
-    parse,
     refuse_misnamed,
 )
 from ..benchmarks.findit import (
@@ -23,6 +22,7 @@ from ..benchmarks.findit import (
 )
 from ..boxes import JSON_KEYS, MatchRule
 from ..core import suggestion
+from ..data import parse_dataset, refuse_unmade
 from ..models import ModelEntry
 from ..protocol import DatasetVariant
 from .sweep_cells import Sweep, refuse_race
@@ -76,9 +76,10 @@ def search_target(name: str) -> AnnotationTable | DatasetVariant:
         name = table_called(name)
     if name not in known and not begins_with_prefix(name):
         refuse_misnamed(name)
+        refuse_unmade(name, takes_tables=True)
         known_names = [*known, *listed_names()]
         raise ValueError(f"unknown dataset {name!r}{suggestion(name, known_names)}")
-    variant = known.get(name) or parse(name)
+    variant = known.get(name) or parse_dataset(name)
     if not isinstance(variant, FindItVariant):
         return variant
     if variant.match_rule is not MatchRule.BOX_OVERLAP:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Annotated, Any
 
-from ..benchmarks import baselines, begins_with_prefix, benchmarks, parse, refuse_misnamed
+from ..benchmarks import baselines, begins_with_prefix, benchmarks, refuse_misnamed
 from ..benchmarks.findit import (
     AXIS_VALUES,
     STAGE_WINNER,
@@ -40,6 +40,7 @@ from ..core import (
     refuse_duplicates,
     suggestion,
 )
+from ..data import parse_dataset, refuse_unmade
 from ..models import (
     KEYS_OF_SERVICES,
     MODEL_KEYS,
@@ -255,8 +256,9 @@ def _variant(name: str, tables: Iterable[str]) -> DatasetVariant:
     """Parse the complete name of a variant; a ValueError for what is no name, and no table."""
     if not begins_with_prefix(name):
         refuse_misnamed(name)
+        refuse_unmade(name, takes_tables=True)
         raise ValueError(f"unknown dataset {name!r}{suggestion(name, tables)}")
-    return parse(name)
+    return parse_dataset(name)
 
 
 def _views(file: SweepFile) -> Views:

@@ -122,7 +122,8 @@ def test_a_subset_that_cannot_be_used_stops_no_other(tmp_path, capsys) -> None:
     assert sorted(custom_rows()) == ["ODinW13_Aquarium", "ODinW13_EgoHands", "ODinW13_PascalVOC"]
     # None can be made a second time.
     assert import_set("ODinW13", folder, "--partial", "--only", "EgoHands,pistols") == 2
-    again = f"data import {folder} --set ODinW13 --partial --replace"
+    only = "--only EgoHands,pistols"
+    again = f"data import {folder} --set ODinW13 {only} --partial --replace"
     assert f"EgoHands is there already. To make it again: {again}" in capsys.readouterr().out
 
 

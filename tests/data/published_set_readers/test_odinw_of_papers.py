@@ -237,3 +237,41 @@ def test_a_published_value_is_reproduced(
     assert value == pytest.approx(rows[-1]["mAP"])
     orders = f"{rows[-1]['lowest']:.1f} to {rows[-1]['highest']:.1f}"
     assert f"over all orders of equal boxes: {orders}, expected" in printed
+
+
+@pytest.mark.parametrize(
+    "flags",
+    [
+        "--partial --only Raccoon",
+        "--partial --only Raccoon,PascalVOC --name Mine",
+        "--partial --only Raccoon --units pixels --box sides --exif stored",
+    ],
+)
+def test_the_command_that_is_proposed_keeps_what_was_typed(
+    flags: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Typed again, it replaces what the first one made, and nothing else."""
+    folder = published.write_odinw_13(tmp_path / "odinw")
+    assert import_papers(folder, *flags.split()) == 0
+    made = sorted(custom_rows())
+    capsys.readouterr()
+    assert import_papers(folder, *flags.split()) == 2
+    text = " ".join("".join(capsys.readouterr()).split())
+    proposed = text.partition("To make it again: ")[2].partition(" --replace")[0]
+    words = [*proposed.split()[proposed.split().index("data") :], "--replace"]
+    assert {*flags.split()} <= {*words}
+    assert main(words) == 0
+    assert sorted(custom_rows()) == made
+
+
+def test_the_table_says_that_a_set_is_not_as_published(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("pycocotools")
+    assert import_papers(published.write_odinw_13(tmp_path / "odinw"), "--partial") == 0
+    world = World(tmp_path)
+    answered(world, f"{SET}_Raccoon_multilabel")
+    capsys.readouterr()
+    precisions(world, tmp_path / "ap.json")
+    printed = " ".join(capsys.readouterr().out.split())
+    assert f"differs from the published set (M {SET}_Raccoon_multilabel): 5 images, " in printed

@@ -112,7 +112,7 @@ def test_names_are_not_those_of_the_subsets(tmp_path, capsys) -> None:
     for name in ("RefCOCOFull", "RefCOCOFull_testA", "FindIt_RefCOCOFull_testA_xyxy_json"):
         assert main(["run", "--data", name, "--model", "Qwen3-VL-8B"]) == 2
         error = capsys.readouterr().err
-        assert "data get RefCOCOFull --from PATH, then --data FindIt_RefCOCOFull_" in error
+        assert "data get RefCOCOFull --from PATH, then name FindIt_RefCOCOFull_" in error
     assert import_set(SET, copies.COPIES["Qwen-VL's JSON lines"](tmp_path / "copy")) == 0
     assert sorted(custom_rows()) == ["RefCOCOFull_testA", "RefCOCOFull_testB", "RefCOCOFull_val"]
     assert main(["run", "--data", "FindIt_RefCOCOFull_testA_xyz_json", "--model", "M"]) == 2

@@ -25,6 +25,7 @@ from ...storage import (
     replace_dataset,
 )
 from ..annotated_samples import AnnotationError, Sample, Samples
+from ..import_facts import ALL_CLASSES
 from ..ledger import Ledger
 from ..unpacked_images import add_unpacked, contents_to_move, unpacked_folder
 from .annotation_values import IMAGE_SUFFIXES
@@ -229,6 +230,8 @@ def _write(
     single = single or list(chain.from_iterable(query.by_label() for query in multi))
     ledger = samples.ledger.as_json()
     origin = {"source": samples.source.name, "imported as": name, "ledger": ledger, **origin}
+    if samples.all_classes:
+        origin[ALL_CLASSES] = True
     tables = [write_table(out, name, _queries(single, sizes, frames), origin)]
     if multi:
         queries = _queries(multi, sizes, frames)

@@ -215,7 +215,8 @@ def usable_boxes(
         clipped: set[str] = set()
         queries = [_clip(query, sizes, clipped) for query in queries]
         for place in sorted(clipped):
-            ledger.note("boxes that were cut off at the border: --clip-boxes", place)
+            what = "boxes that were cut off at the border: --clip-boxes"
+            ledger.note(what, place, unlike_file=True)
         distinct = None
     distinct = distinct or distinct_boxes(queries)
     reasons = _reasons(distinct, sizes)
@@ -230,7 +231,8 @@ def usable_boxes(
             flags.append("--clip-boxes, which cuts off what is outside")
         raise refusal(problems, count, "boxes", ", or ".join(flags))
     for why in problems:
-        ledger.leave_out("boxes that cannot be used: --leave-out-bad-boxes", why)
+        what = "boxes that cannot be used: --leave-out-bad-boxes"
+        ledger.leave_out(what, why, unlike_file=True)
     usable = []
     for query in queries:
         kept = _without(query, reasons, sizes)

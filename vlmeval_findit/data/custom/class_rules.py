@@ -64,7 +64,7 @@ def check_class_names(names: Mapping[Any, str], where: object, ledger: Ledger) -
                 "Name them differently, or join them in the file"
             )
         what = "classes whose names differ in blanks only: they are one"
-        ledger.note(what, f"{where}: {before!r} and {key!r}")
+        ledger.note(what, f"{where}: {before!r} and {key!r}", unlike_file=True)
 
 
 @dataclass(frozen=True, slots=True)

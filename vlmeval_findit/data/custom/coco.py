@@ -249,6 +249,8 @@ class _AnnotationReader:
         Where one is unsuitable, each is checked when it is its turn, so that the first is named.
         """
         are_checked = _have_ids(values)
+        if are_checked:
+            self._note_ids_of_0(values, first)
         boxes: list[Corners] | None = None
         if are_checked:
             stated = [value.get("bbox") for value in values]
@@ -294,6 +296,8 @@ class _AnnotationReader:
                 self._note_area(value, (name, label, corners[at]), 0.0, where)
             of_value = {key: value[key] for key in flags if value.get(key)}
             self._collector.add(name, label, corners[at], where, of_value)
+            if of_value:
+                self._note_flags(value, where)
             if segmentation:
                 self._note_mask(value, stated, where)
 
@@ -316,8 +320,26 @@ class _AnnotationReader:
             return
         self._note_area(entry, (name, label, corners), angle, where)
         self._collector.add(name, label, corners, where, flags)
+        if flags:
+            self._note_flags(entry, where)
         if entry.get("segmentation"):
             self._note_mask(entry, stated, where)
+
+    def _note_ids_of_0(self, values: Sequence[Mapping[str, Any]], first: int) -> None:
+        """Note objects with the id 0, by which pycocotools says "not matched"."""
+        ids = [value.get("id") for value in values]
+        if 0 not in ids:
+            return
+        for at, value in enumerate(values):
+            if ids[at] == 0 and not value.get("iscrowd"):
+                where = f"{self._path}, annotations[{first + at}]"
+                self._ledger.note(_ID_OF_0, where, unlike_file=True)
+
+    def _note_flags(self, entry: Mapping[str, Any], where: str) -> None:
+        """Note the last object if it does not count, and pycocotools counts it."""
+        _, box = self._collector.objects[-1]
+        if box.ignored and not entry.get("iscrowd"):
+            self._ledger.note(_IGNORED_HERE, where, unlike_file=True)
 
     def _image_and_label(self, entry: Mapping[str, Any], where: str) -> tuple[str, str]:
         """Return the name of the image and of the class of an object with checked ids."""
@@ -366,6 +388,9 @@ class _AnnotationReader:
             )
         if self._has_modes:
             self._collector.form = None
+        elif self._form is BoxForm.CORNERS:
+            count = len(self._collector.objects)
+            self._ledger.note(_CORNERS, str(self._path), count, unlike_file=True)
 
     def _fill(self) -> None:
         masks = fill_outlines([outlines for outlines, _, _ in self._outlines])
@@ -437,7 +462,7 @@ class _AnnotationReader:
             )
         angle = self._angle(entry, where)
         if angle:
-            self._ledger.note(ROTATED, where)
+            self._ledger.note(ROTATED, where, unlike_file=True)
             corners = around_turned(corners, angle)
         return corners, angle
 
@@ -445,6 +470,8 @@ class _AnnotationReader:
         self._has_modes = True
         if mode not in (0, 1):
             raise AnnotationError(f"{where}, bbox_mode: {mode!r} should be 0 or 1")
+        if _MODES[mode] is BoxForm.CORNERS:
+            self._ledger.note(_CORNERS, where, unlike_file=True)
         return _MODES[mode]
 
     def _angle(self, entry: Mapping[str, Any], where: str) -> float:
@@ -537,6 +564,11 @@ class _AnnotationReader:
         if as_sides > margin:
             self._ledger.note("boxes that are not the boxes around their masks", where)
 
+
+# How pycocotools reads a file otherwise than the import
+_ID_OF_0 = "objects with the id 0: pycocotools counts boxes on them as wrong"
+_IGNORED_HERE = "objects that do not count, by a flag other than iscrowd: pycocotools counts them"
+_CORNERS = "boxes that are corners: pycocotools reads sides"
 
 # detectron2's BoxMode
 _MODES = {0: BoxForm.CORNERS, 1: BoxForm.SIDES}

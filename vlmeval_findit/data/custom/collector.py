@@ -363,7 +363,8 @@ class Collector:
         for name, of_image in splits.items():
             if of_image != split:
                 what = f"images of the split {of_image}" if of_image else "images of no split"
-                self.ledger.leave_out(what, f"{self.images[name].where}: {name}")
+                where = f"{self.images[name].where}: {name}"
+                self.ledger.leave_out(what, where, unlike_file=True)
         kept = {name for name, of_image in splits.items() if of_image == split}
         self.images = {name: entry for name, entry in self.images.items() if name in kept}
         self.objects = [each for each in self.objects if each[0] in kept]

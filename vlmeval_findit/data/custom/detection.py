@@ -144,6 +144,7 @@ def detection_samples(detections: Detections, options: ReaderOptions, ledger: Le
         areas=detections.areas,
         repeats=repeats,
         boxless=tuple(detections.boxless),
+        all_classes=options.all_classes,
     )
 
 
@@ -204,9 +205,11 @@ def _apply_rules(detections: Detections, options: ReaderOptions, ledger: Ledger)
     objects = []
     for image, box in detections.objects:
         if box.label in rules.drop:
-            ledger.leave_out(f"boxes of the class {box.label!r}: --drop-class", box.where)
+            what = f"boxes of the class {box.label!r}: --drop-class"
+            ledger.leave_out(what, box.where, unlike_file=True)
         elif box.label in rules.ignore:
-            ledger.note(f"boxes of the class {box.label!r} where no answer counts", box.where)
+            what = f"boxes of the class {box.label!r} where no answer counts"
+            ledger.note(what, box.where, unlike_file=True)
             objects.append((image, structs.replace(box, ignored=REGION)))
         else:
             name = rules.name_of(box.label)
@@ -222,6 +225,7 @@ def _apply_rules(detections: Detections, options: ReaderOptions, ledger: Ledger)
         else:
             boxless.append(replace(each, label=rules.name_of(each.label)))
     gone = {*rules.drop, *rules.ignore}
+    _note_joined(detections, rules, ledger)
     areas = {
         (image, rules.name_of(label), corners): area
         for (image, label, corners), area in detections.areas.items()
@@ -250,6 +254,18 @@ def _apply_rules(detections: Detections, options: ReaderOptions, ledger: Ledger)
             if name not in gone
         },
     )
+
+
+def _note_joined(detections: Detections, rules: ClassRules, ledger: Ledger) -> None:
+    """Note classes that have the name of another class of the file by --rename-class."""
+    names: dict[str, list[str]] = defaultdict(list)
+    for old in detections.classes or _labels_of(detections):
+        if old not in rules.drop and old not in rules.ignore:
+            names[rules.name_of(old)].append(old)
+    for name, several in names.items():
+        if len(several) > 1:
+            what = f"classes that became one, {name}: --rename-class"
+            ledger.note(what, ", ".join(several), len(several), unlike_file=True)
 
 
 def _distinct_objects(
@@ -299,7 +315,7 @@ def _by_image(
         if label in detections.not_exhaustive.get(image, ()):
             boxes = counted.pop((image, label))
             why = "boxes in images where not every instance of their label is annotated"
-            ledger.leave_out(why, boxes[0].where, len(boxes))
+            ledger.leave_out(why, boxes[0].where, len(boxes), unlike_file=True)
     return _Annotated(dict(counted), dict(ignored))
 
 

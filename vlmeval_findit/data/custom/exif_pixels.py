@@ -190,7 +190,8 @@ def _drop_unusable(samples: Samples, problems: Mapping[str, str]) -> Samples:
         else:
             queries.append(query)
     for why in problems.values():
-        samples.ledger.leave_out("images that cannot be used: --skip-unreadable-images", why)
+        what = "images that cannot be used: --skip-unreadable-images"
+        samples.ledger.leave_out(what, why, unlike_file=True)
     return replace(samples, queries=tuple(queries))
 
 

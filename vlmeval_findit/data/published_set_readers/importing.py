@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -64,7 +65,7 @@ def _parts(row: DataSource, options: ImportOptions) -> Sequence[PublishedPart]:
         raise AnnotationError(
             f"{folder}: {len(parts)} subsets, published are {row.datasets}"
             f"{f' (missing: {missing})' if missing else ''}. To import those that are there: "
-            f"data import {folder} --set {row.name} --partial (or some: --only NAME,NAME)"
+            f"{_command(row, replace(options, partial=True))} (or some: --only NAME,NAME)"
         )
     for name in only or ():
         if name not in parts:
@@ -72,14 +73,33 @@ def _parts(row: DataSource, options: ImportOptions) -> Sequence[PublishedPart]:
     return [parts[name] for name in only or parts]
 
 
+def _command(row: DataSource, options: ImportOptions) -> str:
+    """Return the command that imports a set with these options."""
+    only = ",".join(options.only) if options.only is not None else None
+    values = {
+        "--set": row.name,
+        "--name": options.name,
+        "--only": only,
+        "--exif": options.exif and options.exif.value,
+        "--units": options.units and options.units.value,
+        "--box": options.form and options.form.value,
+    }
+    typed = ["data", "import", str(options.folder)]
+    for flag, value in values.items():
+        if value is not None:
+            typed += [flag, value]
+    if options.partial:
+        typed.append("--partial")
+    if options.replace:
+        typed.append("--replace")
+    return shlex.join(typed)
+
+
 def _import(
     row: DataSource, part: PublishedPart, name: str, options: ImportOptions
 ) -> ImportedDataset:
     if name in custom_rows() and not options.replace:
-        typed = ["data import", str(options.folder), "--set", row.name]
-        typed += ["--name", options.name] if options.name else []
-        typed += ["--partial"] if options.partial else []
-        again = " ".join([*typed, "--replace"])
+        again = _command(row, replace(options, replace=True))
         raise AnnotationError(f"{name} is there already. To make it again: {again}")
     check_name(name, options.replace)
     samples = _read(row, part, options)
