@@ -64,13 +64,15 @@ def test_files_have_uids_and_what_is_known_of_them(folder: Path) -> None:
 
 
 def test_captions_are_read_back_with_their_score(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
+    folder: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setenv("LMUData", str(folder / "data"))
     (path,) = (folder / "captions").glob("*_captions.json")
     again = folder / "theirs.json"
     again.write_bytes(path.read_bytes())
     assert main(["score", "--convert", str(again), "--data", NAME]) == 0
+    missing = 50 - len(written(folder, "captions"))
+    assert f"theirs.json: {missing} of 50 pairs are not in it: wrong" in caplog.text
     (run,) = load_runs([folder / "runs"])
     (converted,) = load_runs([folder / f"theirs_{NAME}.json"])
     by_uid = {row.source: row for row in converted.rows}

@@ -243,7 +243,6 @@ REFUSED: dict[str, tuple[Callable[[], Written], str]] = {
         lambda: each(lambda r: without(r, "bbox", mask={"size": [80, 120], "counts": "~"})),
         "entry 1, mask: not run lengths of COCO",
     ),
-    "nothing": (lambda: as_json([]), "has no objects: nothing was found"),
     "no objects": (lambda: as_json([1, 2]), "entry 1: should be an object, not 1"),
     "cut gzip": (
         lambda: Written("det.json.gz", gzip.compress(json.dumps(right()).encode())[:-9]),
@@ -340,7 +339,7 @@ WORDS = {
         lambda: as_json([right()[0], WRONG], "--min-score", "0.5"),
         "1 box counts; 1 has a score below 0.5",
     ),
-    "an empty list": (lambda: as_json([]), "det.json: has no objects"),
+    "an empty list": (lambda: as_json([]), "det.json: an empty list: nothing was found"),
     "a number": (lambda: as_json(7), "should be a list of objects, and is 7"),
     "where it is": (lambda: as_json(right()), "det.json: written as"),
 }  # fmt: skip

@@ -7,7 +7,7 @@ and the only category is ``object``: two expressions about a photograph must not
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from enum import Enum
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -15,9 +15,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..benchmarks.findit import Family, FindItQuery, FindItVariant, asked_labels
-from ..boxes import CONFIDENCE_MEANINGS, BoxAnswer, Corners, MatchRule, finite_corners, plain_label
+from ..boxes import CONFIDENCE_MEANINGS, BoxAnswer, Corners, MatchRule, finite_corners
 from ..coords import NotBoxesError
-from ..data import object_key, read_ids
+from ..core import as_called
+from ..data import AS_SCORED, CocoIds, KnownNames, object_key, read_ids
 from ..protocol import AnyDataset, ScoredRow
 from ..statistics import ConfidentBoxes
 
@@ -96,6 +97,17 @@ class Ignore(Enum):
 _IGNORED_AREA = -1.0
 
 
+def _refuse_mixed_ids(ids: CocoIds, table: Path) -> None:
+    """Refuse ids that nothing can order: imports of findit 1.0 let them pass."""
+    for numbers in (ids.images, ids.categories):
+        if len({*map(type, numbers.values())}) > 1:
+            raise NotBoxesError(
+                f"{table}: the ids of its COCO file are numbers and texts, and pycocotools reads "
+                "no such file. Write them in one way, and import the file again: "
+                f"{as_called('python run_findit.py data import FILE --name NAME --replace')}"
+            )
+
+
 class CocoBoxes:
     """Truth and results of a run in COCO's layout, every result with the score 1.
 
@@ -124,13 +136,13 @@ class CocoBoxes:
         self._ids = read_ids(dataset.table)
         self._areas = self._ids.areas_by_object()
         self._times = self._ids.times_by_object()
+        _refuse_mixed_ids(self._ids, dataset.table)
         queries: list[Any] = [dataset.queries[row.index] for row in rows]
         numbers = self._ids.categories or self._numbered_labels(queries)
         self.categories = [{"id": number, "name": label} for label, number in numbers.items()]
+        self._category = dict(numbers)
         # The metric leaves out letter case and punctuation; classes of a file may differ by them.
-        self._category: dict[str, int | str] = dict(numbers)
-        for label, number in numbers.items():
-            self._category.setdefault(plain_label(label), number)
+        self._labels_of_set = KnownNames(((label, label) for label in numbers), AS_SCORED)
         self.images: dict[str, dict[str, Any]] = {}
         self.truth: list[dict[str, Any]] = []
         self.results: list[dict[str, Any]] = []
@@ -227,9 +239,12 @@ class CocoBoxes:
         """Convert a box to the coordinates of the COCO file that the table came from."""
         return self._ids.corners(query.images[frame], box, (query.width, query.height))
 
-    def _category_of(self, label: str) -> int | str | None:
-        number = self._category.get(label)
-        return self._category.get(plain_label(label)) if number is None else number
+    def _category_of(self, label: str, asked: Collection[str] = ()) -> int | str | None:
+        """Return the category of a label; of several that it may be, the one that was asked for."""
+        found = self._labels_of_set.find(label)
+        if len(found) > 1:
+            found = [each for each in found if each in asked]
+        return self._category[found[0]] if len(found) == 1 else None
 
     def _add_object(
         self,
@@ -265,9 +280,10 @@ class CocoBoxes:
     ) -> None:
         answer = BoxAnswer.of(row)
         labels = answer.labels_or(self._label(query))
+        asked = asked_labels(query, self._variant)
         placed = zip(answer.boxes, answer.frames, labels, strict=True)
         for at, (box, frame, name) in enumerate(placed):
-            category = self._category_of(name)
+            category = self._category_of(name, asked)
             corners = finite_corners(box)
             if corners is None:
                 self.not_numbers += 1

@@ -39,13 +39,14 @@ from ..scoring import (
     names_of,
     open_score,
     prediction_files,
+    refuse_yolo_folders,
     score_beside,
     score_file,
     score_row,
     tables_of,
     write_score,
 )
-from ..storage import RunFiles, read_identity, read_reviews, space_mark
+from ..storage import PredictionError, RunFiles, read_identity, read_reviews, space_mark
 from .access import without_effect
 from .command_base import (
     Command,
@@ -132,7 +133,12 @@ def command(
     choices = ConversionChoices(min_score, box, leave_out_unknown)
     if not convert and choices != ConversionChoices():
         raise ValueError("--min-score, --box and --leave-out-unknown are for --convert: add it")
-    paths = prediction_files(runs)
+    try:
+        paths = prediction_files(runs)
+    except PredictionError:
+        if convert:
+            refuse_yolo_folders(runs)
+        raise
     if encoder is not None:
         _refuse_unused_encoder(paths, settings, dataset)
     decided = read_reviews(reviews) if reviews else None

@@ -166,6 +166,15 @@ from .custom.exif_pixels import (
     to_stored_pixels as to_stored_pixels,
 )
 
+from .known_names import (
+    AS_LABELS as AS_LABELS,
+    AS_SCORED as AS_SCORED,
+    AS_STATED as AS_STATED,
+    KnownNames as KnownNames,
+    KnownImages as KnownImages,
+    id_text as id_text,
+)
+
 from .custom.coco_ids import (
     CocoIds as CocoIds,
     object_key as object_key,

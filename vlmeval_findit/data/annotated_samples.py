@@ -201,6 +201,15 @@ class Counts:
 
 
 @dataclass(frozen=True, slots=True)
+class RenamedClass:
+    """A class of a COCO file that is called otherwise in the set, or is joined with another."""
+
+    name: str  # In the file
+    id: int | str
+    label: str  # In the set
+
+
+@dataclass(frozen=True, slots=True)
 class Samples:
     """The samples of a family; samples with several labels become the multi-label table."""
 
@@ -218,6 +227,7 @@ class Samples:
     # Ids of a COCO file, by file name and by class, for an export
     image_ids: Mapping[str, int | str] = field(default_factory=dict)
     category_ids: Mapping[str, int | str] = field(default_factory=dict)
+    renamed_classes: tuple[RenamedClass, ...] = ()
     # Areas that a COCO file states, by image, label and corners, where they are not the box's
     areas: Mapping[tuple[str, str, Corners], float] = field(default_factory=dict)
     # How often objects stand in the file that stand there several times; queries have them once

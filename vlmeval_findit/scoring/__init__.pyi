@@ -79,6 +79,10 @@ from .new_identity import (
     plugin_tables as plugin_tables,
 )
 
+from .records_of_others import (
+    refuse_yolo_folders as refuse_yolo_folders,
+)
+
 from .conversion import (
     convert_file as convert_file,
     REPLY_LAYOUTS as REPLY_LAYOUTS,

@@ -4,15 +4,25 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 from typing import Any, NamedTuple, TypeGuard
 
 from ..benchmarks.findit import Family, FindItQuery, FindItVariant
-from ..boxes import FILE_PIXELS, BoxToWrite, Corners, MatchRule, plain_label, write
+from ..boxes import FILE_PIXELS, BoxToWrite, Corners, MatchRule, write
 from ..core import agreeing, counted, first_few, quoted_value
-from ..data import BoxForm, CocoIds, Units, read_ids
+from ..data import (
+    AS_LABELS,
+    AS_STATED,
+    BoxForm,
+    CocoIds,
+    KnownImages,
+    KnownNames,
+    Units,
+    id_text,
+    read_ids,
+)
 from ..marks import MASK_KEYS, MaskError, box_of_mask
 from ..protocol import AnyDataset, DatasetVariant, Reply, ReplyRecord
 from ..storage import PredictionError
@@ -41,7 +51,7 @@ _TOO_MANY = 0.25
 
 
 def are_coco_results(file: RecordsOfOthers) -> bool:
-    """Tell whether a file has boxes of images, as COCO's results have."""
+    """Tell whether a file has boxes of images, as COCO's results have, or none at all."""
     return all(
         _first(record, _IMAGES) and _first(record, (*_BOXES, *MASK_KEYS)) for record in file.records
     )
@@ -57,7 +67,7 @@ def replies_of_coco(
             not clear what a box or a score means; the message says what to type.
     """
     variant = dataset.variant
-    if not _asks_for_classes(variant):
+    if not asks_for_classes(variant):
         raise PredictionError(
             f"{file.path}: COCO results name images and classes, and {variant.name} does not ask "
             'for the boxes of a class. Write the answers as {"index": 0, "prediction": "…"} a row, '
@@ -69,21 +79,24 @@ def replies_of_coco(
     kept = _kept(file, found, choices)
     by_place: dict[tuple[str, str], list[_Result]] = {}
     for result in kept:
-        by_place.setdefault((result.image, plain_label(result.label)), []).append(result)
+        by_place.setdefault((result.image, result.label), []).append(result)
     replies = []
     used: set[tuple[str, str]] = set()
     for query in queries.values():
         boxes = []
         masks = 0
         for label in _labels(query, variant):
-            place = (query.images[0], plain_label(label))
+            place = (query.images[0], label)
             used.add(place)
             results = by_place.get(place, [])
             boxes += [BoxToWrite(each.box, label) for each in results]
             masks += sum(each.is_around_mask for each in results)
         replies.append(reply_of_boxes(query.index, boxes, variant, masks))
     asked = sum(len(by_place[place]) for place in used & by_place.keys())
-    return replies, [*_notes(found, kept, choices), *_unasked(len(kept) - asked)]
+    notes = [*_notes(found, kept, choices), *_unasked(len(kept) - asked)]
+    if not file.records:
+        notes = [f"{file.path}: an empty list: nothing was found in any image"]
+    return replies, notes
 
 
 def reply_of_boxes(
@@ -97,7 +110,7 @@ def reply_of_boxes(
 _DIGITS = 3  # Of a pixel, in replies that are made of boxes
 
 
-def _asks_for_classes(variant: DatasetVariant) -> TypeGuard[FindItVariant]:
+def asks_for_classes(variant: DatasetVariant) -> TypeGuard[FindItVariant]:
     """Tell whether the rows of a variant ask for boxes of classes in one image."""
     if not isinstance(variant, FindItVariant):
         return False
@@ -196,20 +209,22 @@ class _Results:
         labels: dict[str, None] = {}
         for query in queries:
             labels |= dict.fromkeys(_labels(query, variant))
-        own = _stated(file.head)
+        self.labels = labels | dict.fromkeys(self.ids.categories)
         # A file that lists images and classes means these by its ids.
-        self.image_ids = own.images or self.ids.images
-        self.category_ids = own.categories or self.ids.categories
-        self.image_of = _image_names(list(self.sizes), self.image_ids)
-        self.label_of = _label_names([*labels, *self.ids.categories], self.category_ids)
+        own_images = _stated(file.head, "images", "file_name")
+        own_classes = _stated(file.head, "categories", "name")
+        self.images = _images(own_images, self.ids, list(self.sizes))
+        self.classes = _classes(own_classes, self.ids, list(labels))
+        self.image_ids = _by_name(own_images) or self.ids.images
+        self.category_ids = _by_name(own_classes) or self.ids.categories
 
     def read(self) -> _Found:
         results = []
         unknown: Counter[str] = Counter()
         empty_masks = 0
         for at, record in enumerate(self.file.records):
-            image = self._known(record, _IMAGES, "image", self.image_of, unknown)
-            label = self._known(record, _CLASSES, "class", self.label_of, unknown)
+            image = self._known(at, record, self.images, self.sizes, unknown)
+            label = self._known(at, record, self.classes, self.labels, unknown)
             if image is None or label is None:
                 continue
             box = self._box(at, record, image)
@@ -223,37 +238,41 @@ class _Results:
             flag = "" if not results else ". If they are of no matter: --leave-out-unknown"
             raise PredictionError(
                 f"{self.file.path}: {what} is not in the set ({counted(count, 'box')})"
-                f"{more}. The set has images {self._shown(self.sizes, self.image_ids)}, and "
-                f"classes {self._shown(self._labels_of_set(), self.category_ids)}{flag}"
+                f"{more}. The set has images {_shown(self.sizes, self.image_ids)}, and "
+                f"classes {_shown(self.labels, self.category_ids)}{flag}"
             )
         return _Found(results, unknown, empty_masks)
 
-    def _labels_of_set(self) -> list[str]:
-        return list(dict.fromkeys(self.label_of.values()))
-
-    def _shown(self, names: Any, ids: Mapping[str, int | str]) -> str:
-        """Say what a set has, with ids where there are any."""
-        with_ids = [f"{ids[name]} ({name})" if name in ids else str(name) for name in names]
-        return first_few(with_ids, 4)
-
     def _known(
         self,
+        at: int,
         record: Mapping[str, Any],
-        keys: Sequence[str],
-        what: str,
-        names: Mapping[object, str],
+        things: _Things,
+        of_set: Container[str],
         unknown: Counter[str],
     ) -> str | None:
-        key = _first(record, keys)
-        value = record.get(key) if key else None
-        if isinstance(value, Mapping):  # As Azure and FiftyOne nest a class
-            value = value.get("id", value.get("name"))
-        name = names.get(_name_key(value))
-        if name is None and isinstance(value, str):
-            name = names.get(PurePosixPath(value.replace("\\", "/")).name.casefold())
-        if name is None:
-            unknown[f"{what} {quoted_value(value)}" if key else f"a box without {what}"] += 1
-        return name
+        """Return what of the set a record names; None: nothing, which is counted.
+
+        Raises a PredictionError where it may be two things.
+        """
+        key = _first(record, things.keys)
+        if key is None:
+            unknown[f"a box without {things.what}"] += 1
+            return None
+        value = record[key]
+        found = things.find(key, value)
+        if len(found) > 1:
+            raise PredictionError(
+                f"{self.file.where(at)}, {key}: {things.what} {quoted_value(value)} may be "
+                f"{' or '.join(map(repr, found[:2]))} of the set: write the one that is meant, "
+                "spelled so"
+            )
+        if not found or found[0] not in of_set:
+            if isinstance(value, Mapping):
+                value = value.get("id", value.get("name"))
+            unknown[f"{things.what} {quoted_value(value)}"] += 1
+            return None
+        return found[0]
 
     def _box(self, at: int, record: Mapping[str, Any], image: str) -> _StatedBox | None:
         """Return the box of a record, or that of its mask; None: the mask is empty."""
@@ -315,69 +334,107 @@ def _is_number(value: object) -> bool:
 # --- names ----------------------------------------------------------------------------------------
 
 
-def _stated(head: Mapping[str, Any]) -> CocoIds:
-    """Return the ids that the file itself lists."""
-
-    def listed(key: str, name: str) -> dict[str, int | str]:
-        rows = head.get(key)
-        rows = rows if isinstance(rows, list) else []
-        objects = [row for row in rows if isinstance(row, dict) and {"id", name} <= row.keys()]
-        return {str(row[name]): row["id"] for row in objects}
-
-    return CocoIds(images=listed("images", "file_name"), categories=listed("categories", "name"))
+def _shown(names: Iterable[str], ids: Mapping[str, int | str]) -> str:
+    """Say what a set has, with ids where there are any."""
+    with_ids = [f"{ids[name]} ({name})" if name in ids else name for name in names]
+    return first_few(with_ids, 4)
 
 
-def _name_key(value: object) -> object:
-    """Return a name or an id as tables of names have it: ids of JSON may be text.
+def _by_name(listed: Sequence[tuple[str, str]]) -> dict[str, int | str]:
+    return {name: number for number, name in listed}
 
-    >>> [_name_key(value) for value in (7, 7.0, "7", "A.JPG")]
-    [7, 7, 7, 'a.jpg']
+
+class _Things:
+    """The images, or the classes, of a set: what a value of a record means.
+
+    Args:
+        what: one of them, as messages call it.
+        keys: at which a record has one; the first one is that of ids.
+        ids: pairs of an id, as :func:`.id_text` has it, and a thing.
+        names: of the things.
     """
-    if isinstance(value, float) and value.is_integer():
-        return int(value)
-    if isinstance(value, str):
-        is_number = value.isascii() and value.isdigit() and str(int(value)) == value
-        return int(value) if is_number else value.casefold()
-    return value
+
+    def __init__(
+        self,
+        what: str,
+        keys: Sequence[str],
+        ids: Iterable[tuple[str, str]],
+        names: KnownNames | KnownImages,
+    ) -> None:
+        self.what = what
+        self.keys = keys
+        self._names = names
+        self._ids = KnownNames(ids, AS_STATED)
+
+    def find(self, key: str, value: object) -> Sequence[str]:
+        """Return what the value at a key may mean: nothing, one, more.
+
+        A number is an id. A text is first what its key says: an id, or the very name.
+        """
+        if isinstance(value, Mapping):  # As Azure and FiftyOne nest a class
+            key, value = (self.keys[0], value["id"]) if "id" in value else ("", value.get("name"))
+        if isinstance(value, bool) or not isinstance(value, int | float | str):
+            return ()
+        text = id_text(value)
+        if not isinstance(value, str):
+            return self._ids.find(text)
+        sides = (self._ids, self._names) if key == self.keys[0] else (self._names, self._ids)
+        for side in sides:
+            if text in side:
+                return side.find(text)
+        return self._ids.find(text) or self._names.find(text)
 
 
-def _image_names(names: Sequence[str], ids: Mapping[str, int | str]) -> Mapping[object, str]:
-    """Return images by what a result may call them: id, path, name, name without suffix, number.
+def _stated(head: Mapping[str, Any], key: str, name: str) -> list[tuple[str, str]]:
+    """Return the ids that the file itself lists, and their names."""
+    rows = head.get(key)
+    rows = rows if isinstance(rows, list) else []
+    objects = [row for row in rows if isinstance(row, dict) and {"id", name} <= row.keys()]
+    return [(id_text(row["id"]), str(row[name])) for row in objects]
 
-    What would name two images names none.
-    """
-    by_base = _unique(names, lambda name: PurePosixPath(name).name.casefold())
-    images: dict[object, str] = {}
-    if not ids:
+
+def _images(own: Sequence[tuple[str, str]], ids: CocoIds, asked: Sequence[str]) -> _Things:
+    """Return images by what a result may call them: id, path, name, name without suffix, number."""
+    names = list(dict.fromkeys([*asked, *ids.images]))
+    known = KnownImages(names)
+    numbers = [(id_text(number), name) for name, number in ids.images.items()]
+    if own:
+        numbers = _of_listed(own, known)
+    elif not numbers:
         # Some programs make a number of 000000012.jpg.
-        numbered = [name for name in names if PurePosixPath(name).stem.isdecimal()]
-        images |= _unique(numbered, lambda name: int(PurePosixPath(name).stem))
-    images |= _unique(names, lambda name: PurePosixPath(name).stem.casefold())
-    images |= by_base
-    images |= {name.casefold(): name for name in names}
-    for listed, number in ids.items():
-        known = listed if listed in names else by_base.get(PurePosixPath(listed).name.casefold())
-        if known is not None:
-            images[_name_key(number)] = known
-    return images
+        stems = [(PurePosixPath(name).stem, name) for name in names]
+        numbers = [(str(int(stem)), name) for stem, name in stems if stem.isdecimal()]
+    return _Things("image", _IMAGES, numbers, known)
 
 
-def _unique(names: Sequence[str], key: Callable[[str], object]) -> dict[object, str]:
-    """Return names by a key that no two of them share."""
-    counts = Counter(map(key, names))
-    return {key(name): name for name in names if counts[key(name)] == 1}
+def _classes(own: Sequence[tuple[str, str]], ids: CocoIds, asked: Sequence[str]) -> _Things:
+    """Return classes by id and name, also those that they had before the import."""
+    names = [(label, label) for label in (*asked, *ids.categories)]
+    names += [(each.name, each.label) for each in ids.renamed]
+    known = KnownNames(names, AS_LABELS)
+    numbers = [(id_text(number), name) for name, number in ids.categories.items()]
+    numbers += [(id_text(each.id), each.label) for each in ids.renamed]
+    return _Things("class", _CLASSES, _of_listed(own, known) if own else numbers, known)
 
 
-def _label_names(names: Sequence[str], ids: Mapping[str, int | str]) -> Mapping[object, str]:
-    labels: dict[object, str] = {}
-    for name in names:
-        labels.setdefault(name.casefold(), name)
-        labels.setdefault(plain_label(name).casefold(), name)
-    for listed, number in ids.items():
-        known = labels.get(listed.casefold())
-        if known is not None:
-            labels[_name_key(number)] = known
-    return labels
+def _of_listed(
+    listed: Sequence[tuple[str, str]], known: KnownNames | KnownImages
+) -> list[tuple[str, str]]:
+    """Return the ids that a file lists with what their names mean.
+
+    What has its very name in the list is meant by no other name there.
+    """
+    taken: set[str] = set()
+    for _, name in listed:
+        if name in known:
+            taken.update(known.find(name))
+    found: list[tuple[str, str]] = []
+    for number, name in listed:
+        meant = known.find(name)
+        if name not in known:
+            meant = [each for each in meant if each not in taken]
+        found += [(number, each) for each in meant]
+    return found
 
 
 # --- what numbers mean ----------------------------------------------------------------------------
@@ -439,7 +496,7 @@ def _kept(file: RecordsOfOthers, found: _Found, choices: ConversionChoices) -> S
     """Return the results from the stated score on."""
     scores = [result.score for result in found.results if result.score is not None]
     if not scores:
-        if choices.min_score is not None:
+        if choices.min_score is not None and found.results:
             raise PredictionError(f"{file.path}: no box has a score. Leave --min-score out")
         return found.results
     for result in found.results:

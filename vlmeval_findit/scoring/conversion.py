@@ -13,7 +13,7 @@ from ..core import first_few
 from ..data import load_dataset
 from ..protocol import AnyDataset, Benchmark, Reply, ReplyRecord, is_index
 from ..storage import PredictionError, holds_rows, prediction_row, write_rows
-from .coco_predictions import ConversionChoices, are_coco_results, replies_of_coco
+from .coco_predictions import ConversionChoices, are_coco_results, asks_for_classes, replies_of_coco
 from .mask_predictions import are_masks, replies_of_masks
 from .prediction_names import score_command
 from .records_of_others import RecordsOfOthers, read_records, stem_of
@@ -60,7 +60,7 @@ def _replies(
     path: Path, dataset: AnyDataset, choices: ConversionChoices
 ) -> tuple[Sequence[Reply], Sequence[str]]:
     benchmark = benchmarks.benchmark_of(dataset.variant)
-    file = _records(path, benchmark)
+    file = _records(path, benchmark, dataset)
     if file is not None and are_masks(file, dataset) and choices == ConversionChoices():
         return replies_of_masks(file, dataset)
     if file is not None and are_coco_results(file):
@@ -73,10 +73,18 @@ def _replies(
     return list(replies_in(file, layout, dataset)), [f"{path}: read as {layout.program}"]
 
 
-def _records(path: Path, benchmark: Benchmark) -> RecordsOfOthers | None:
-    """Read a file of objects; None for another, if the benchmark has a layout of its own."""
+def _records(path: Path, benchmark: Benchmark, dataset: AnyDataset) -> RecordsOfOthers | None:
+    """Read a file of objects; None for another, if the benchmark has a layout of its own.
+
+    Only a detector's file may be an empty list: it found nothing.
+    """
     try:
-        return read_records(path)
+        file = read_records(path)
+        if not file.records and not asks_for_classes(dataset.variant):
+            raise PredictionError(
+                f"{path}: has no objects: nothing was found, or the file is another's"
+            )
+        return file
     except PredictionError:
         if type(benchmark).convert is not Benchmark.convert:
             return None

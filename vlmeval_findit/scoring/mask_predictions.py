@@ -25,7 +25,7 @@ _OTHER_ANSWERS = ("pred_bbox", "bbox", "box", "prediction", "response")
 def are_masks(file: RecordsOfOthers, dataset: AnyDataset) -> bool:
     """Tell whether every record has the number of a row and a mask, perhaps null, and no box."""
     keys = _row_keys(dataset)
-    return all(
+    return bool(file.records) and all(
         _key(record, keys) and _key(record, MASK_KEYS) and not _key(record, _OTHER_ANSWERS)
         for record in file.records
     )

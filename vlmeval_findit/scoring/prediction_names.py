@@ -125,9 +125,15 @@ def _is_predictions(path: Path) -> bool:
     return benchmarks.is_dataset_name(path.stem)
 
 
+def is_of_a_run(path: Path) -> bool:
+    """Tell whether the name of a file says model and dataset, or a record beside it does."""
+    is_named = benchmarks.name_after_model(path.stem) is not None
+    return is_named or RunFiles(path).identity.is_file()
+
+
 def score_command(path: Path, dataset: str | None = None, *flags: str) -> str:
     """Return the command that scores a prediction file, with the dataset if its name lacks it."""
     words = ["score", *flags]
-    if benchmarks.name_after_model(path.stem) is None and not RunFiles(path).identity.is_file():
+    if not is_of_a_run(path):
         words += ["--data", dataset or "DATASET"]
     return as_called(f"python run_findit.py {shlex.join([*words, str(path)])}")

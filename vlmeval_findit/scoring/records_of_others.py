@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -50,6 +50,8 @@ def read_records(path: Path) -> RecordsOfOthers:
         numbered = [
             (number, line) for number, line in enumerate(text.split("\n"), 1) if line.strip()
         ]
+        if numbered and all(_is_of_yolo(line) for _, line in numbered):
+            raise PredictionError(f"{path}: {_NO_YOLO}") from None
         if len(numbered) < 2 or not numbered[0][1].lstrip().startswith("{"):
             raise PredictionError(error.message_for(path)) from None
         places = [f"line {number}" for number, _ in numbered]
@@ -68,6 +70,38 @@ def read_records(path: Path) -> RecordsOfOthers:
         value = value[lists[0]] if lists else [value]
     count = len(value) if isinstance(value, list) else 0
     return _checked(path, value, [f"entry {number}" for number in range(1, count + 1)], head)
+
+
+# Of YOLO's lines
+_NO_YOLO = (
+    "YOLO's lines (class, center, width, height), which name no image. Write COCO results, a JSON "
+    "list for all images: Ultralytics does with yolo val save_json=True"
+)
+
+
+def _is_of_yolo(line: str) -> bool:
+    """Tell whether a line is a number of a class, four shares of an image and maybe a confidence.
+
+    >>> _is_of_yolo("0 0.5 0.5 0.2 0.1 0.93"), _is_of_yolo("0 120 80 12 9")
+    (True, False)
+    """
+    words = line.split()
+    if len(words) not in (5, 6) or not words[0].isdecimal():
+        return False
+    try:
+        return all(0 <= float(word) <= 1 for word in words[1:])
+    except ValueError:
+        return False
+
+
+def refuse_yolo_folders(paths: Iterable[Path]) -> None:
+    """Refuse folders of YOLO's predictions, a text for each image, with what to write instead."""
+    for folder in paths:
+        for path in sorted(folder.rglob("*.txt")):
+            text = read_bytes(path).decode("utf-8", "replace")
+            lines = [line for line in text.splitlines() if line.strip()]
+            if lines and all(map(_is_of_yolo, lines)):
+                raise PredictionError(f"{path}: {_NO_YOLO}")
 
 
 def stem_of(path: Path) -> str:
@@ -108,10 +142,6 @@ def _line(path: Path, number: int, line: str) -> Any:
 def _checked(
     path: Path, values: object, places: Sequence[str], head: Mapping[str, Any]
 ) -> RecordsOfOthers:
-    if values == []:
-        raise PredictionError(
-            f"{path}: has no objects: nothing was found, or the file is another's"
-        )
     if not isinstance(values, list):
         raise PredictionError(f"{path}: should be a list of objects, and is {quoted_value(values)}")
     for place, value in zip(places, values, strict=True):

@@ -53,7 +53,13 @@ from ..storage import (
     shown_in,
 )
 from .new_identity import installed_plugins
-from .prediction_names import NAME_RUNS, prediction_files, refuse_missing_runs, score_command
+from .prediction_names import (
+    NAME_RUNS,
+    is_of_a_run,
+    prediction_files,
+    refuse_missing_runs,
+    score_command,
+)
 from .provenance import Provenance, read_provenance
 from .score_reading import ScoreFileError, stored_rows
 from .stored_sums import read_sums, sums_in_details
@@ -242,9 +248,16 @@ def _provenances(path: Path) -> list[Path]:
     if not provenance.is_file():
         raise RunError(
             f"{path}: not scored yet ({provenance.name} is not next to it). Score it: "
-            f"{score_command(path)}"
+            f"{score_command(path)}{_or_convert(path)}"
         )
     return [provenance]
+
+
+def _or_convert(path: Path) -> str:
+    """Say what to type if another program wrote a file; nothing where it is a run's."""
+    if is_of_a_run(path):
+        return ""
+    return f"; if another program wrote it: {score_command(path, None, '--convert')}"
 
 
 def _remedy(folder: Path) -> str:

@@ -357,6 +357,11 @@ def test_ids_may_be_texts(tmp_path) -> None:
     assert samples.category_ids == {"cat": "7", "traffic light": "3"}
 
 
+def _images_with_texts(values: dict[str, Any]) -> None:
+    for each in values["images"]:
+        each["id"] = str(each["id"])
+
+
 @pytest.mark.parametrize(
     ("change", "why"),
     [
@@ -364,7 +369,8 @@ def test_ids_may_be_texts(tmp_path) -> None:
             annotation(0, category_id="7"),
             "category_id: unknown id '7'; 7 exists: write both as the same type",
         ),
-        (image(0, id="501"), "image_id: unknown id 501; '501' exists: write both as the same type"),
+        (image(0, id="501"), "image ids are numbers, as 77, and texts, as '501'"),
+        (_images_with_texts, "image_id: unknown id 501; '501' exists: write both as the same type"),
         (annotation(0, image_id=1), "annotations[0], image_id: unknown id 1"),
         (annotation(0, image_id=[501]), "image_id: [501] should be a whole number or a text"),
         (lambda v: v["categories"][0].update(name="traffic light"), "7 and 3 have one name"),

@@ -87,7 +87,7 @@ def replies_of(path: Path, pairs: Collection[ImagePair]) -> list[Reply]:
     """Read the captions of a file {uid: {"left": text, "right": text}} as replies to pairs.
 
     Keys may be those of a reply, and a raw reply may stand for the object.  Missing pairs have no
-    captions; unknown uids are logged, and a ValueError if there are no others.
+    captions, and are logged, as unknown uids are; a ValueError if there are no others.
     """
     try:
         values = read_json(path)
@@ -104,6 +104,9 @@ def replies_of(path: Path, pairs: Collection[ImagePair]) -> list[Reply]:
         log.warning(
             "%s: %d uids of no pair, the first %r: not used", path, len(unknown), unknown[0]
         )
+    missing = len(pairs) - (len(values) - len(unknown))
+    if missing:
+        log.warning("%s: %d of %d pairs are not in it: wrong", path, missing, len(pairs))
     return replies
 
 

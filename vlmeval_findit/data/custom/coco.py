@@ -8,7 +8,7 @@ them.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 from math import isclose, isnan
@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from ...boxes import Corners
 from ...core import Expected, quoted_value
 from ...marks import PackedMask, RLEError
-from ..annotated_samples import AnnotationError, BoxForm, Samples, Units
+from ..annotated_samples import AnnotationError, BoxForm, RenamedClass, Samples, Units
 from .annotation_values import (
     CornersOfJson,
     SidesOfJson,
@@ -83,14 +83,17 @@ def read_coco(path: Path, images: Path, options: ReaderOptions | None = None) ->
             collector.options.progress("annotations", len(values))
     reader.finish()
     category_ids: dict[str, int | str] = {}
+    joined = []  # Classes whose names differ in blanks only
     for row in head.categories.values():
-        category_ids.setdefault(row.name, row.id)
+        if category_ids.setdefault(row.name, row.id) != row.id:
+            joined.append(RenamedClass(row.name, row.id, row.name))
     return collector.samples(
         classes=list(category_ids),
         not_exhaustive=head.labels_by_image(lambda image: image.not_exhaustive_category_ids),
         absent=head.absent(),
         image_ids={head.names[key]: image.id for key, image in head.images.items()},
         category_ids=category_ids,
+        renamed_classes=tuple(joined),
         areas=reader.areas,
     )
 
@@ -173,6 +176,8 @@ def _read_head(path: Path, collector: Collector) -> _Head:
             "class 0 that no box has: Roboflow's project", f"{path}: {placeholder.name}"
         )
         del categories[0]
+    _refuse_mixed_ids(images, "image", path)
+    _refuse_mixed_ids(categories, "category", path)
     names_of_classes = {key: row.name for key, row in categories.items()}
     check_class_names(names_of_classes, f"{path}, categories", ledger)
     classes = {key: replace(row, name=label_text(row.name)) for key, row in categories.items()}
@@ -197,6 +202,17 @@ def _add(rows: dict[int | str, Any], row: Any, where: str) -> None:
     if row.id in rows:
         raise AnnotationError(f"{where}: duplicate id {row.id!r}")
     rows[row.id] = row
+
+
+def _refuse_mixed_ids(ids: Collection[int | str], what: str, path: Path) -> None:
+    """Refuse ids that are numbers and texts: nothing can order them, and pycocotools does so."""
+    number = next((each for each in ids if isinstance(each, int)), None)
+    text = next((each for each in ids if isinstance(each, str)), None)
+    if number is not None and text is not None:
+        raise AnnotationError(
+            f"{path}: {what} ids are numbers, as {number}, and texts, as {text!r}, and pycocotools "
+            f"reads no such file. Write them all as numbers, or all as texts, also in {what}_id"
+        )
 
 
 def _file_name(row: CocoImage, path: Path) -> str:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 
 from ...boxes import Corners
 from ...core import atomic_write, read_json, validate
 from ...storage import Size
-from ..annotated_samples import Samples, Units
+from ..annotated_samples import RenamedClass, Samples, Units
 from .exif_pixels import to_stored, to_turned, turned_size
 
 
@@ -40,6 +40,8 @@ class CocoIds:
 
     images: Mapping[str, int | str] = field(default_factory=dict)  # By file name
     categories: Mapping[str, int | str] = field(default_factory=dict)  # By class
+    # Classes of the file that are called otherwise here, or are joined with another
+    renamed: tuple[RenamedClass, ...] = ()
     # EXIF orientation, by file name, of images whose boxes refer to the turned image
     turned: Mapping[str, int] = field(default_factory=dict)
     units: str = Units.PIXELS.value
@@ -117,11 +119,12 @@ def write_ids(table: Path, samples: Samples, turned: Mapping[str, int]) -> None:
         },
         units=samples.units.value,
     )
+    renamed = [asdict(each) for each in samples.renamed_classes]
     areas = _of_objects(StatedArea, samples.areas)
     repeats = _of_objects(RepeatedObject, samples.repeats)
     # Not json.dump, which writes a number at a time, in Python
     values = {each.name: getattr(ids, each.name) for each in fields(ids)}
-    text = json.dumps({**values, "areas": areas, "repeats": repeats})
+    text = json.dumps({**values, "renamed": renamed, "areas": areas, "repeats": repeats})
     with atomic_write(path) as f:
         f.write(text)
 

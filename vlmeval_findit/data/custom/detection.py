@@ -18,6 +18,7 @@ from ..annotated_samples import (
     AnnotationError,
     BoxlessObject,
     Counts,
+    RenamedClass,
     Sample,
     Samples,
 )
@@ -44,6 +45,7 @@ class Detections:
     # Ids of a COCO file, by file name and by class, for an export
     image_ids: Mapping[str, int | str] = field(default_factory=dict)
     category_ids: Mapping[str, int | str] = field(default_factory=dict)
+    renamed_classes: tuple[RenamedClass, ...] = ()
     # Areas that a COCO file states, by image, label and corners, where they are not the box's
     areas: Mapping[tuple[str, str, Corners], float] = field(default_factory=dict)
 
@@ -141,6 +143,7 @@ def detection_samples(detections: Detections, options: ReaderOptions, ledger: Le
         ledger=ledger,
         image_ids=detections.image_ids,
         category_ids=detections.category_ids,
+        renamed_classes=detections.renamed_classes,
         areas=detections.areas,
         repeats=repeats,
         boxless=tuple(detections.boxless),
@@ -234,6 +237,7 @@ def _apply_rules(detections: Detections, options: ReaderOptions, ledger: Ledger)
     def renamed(labels: Iterable[str]) -> list[str]:
         return [rules.name_of(label) for label in labels if label not in gone]
 
+    category_ids, renamed_classes = _renamed_ids(detections, rules)
     absent = None
     if detections.absent is not None:
         absent = {image: renamed(labels) for image, labels in detections.absent.items()}
@@ -248,11 +252,8 @@ def _apply_rules(detections: Detections, options: ReaderOptions, ledger: Ledger)
         },
         absent=absent,
         areas=areas,
-        category_ids={
-            rules.name_of(name): number
-            for name, number in detections.category_ids.items()
-            if name not in gone
-        },
+        category_ids=category_ids,
+        renamed_classes=renamed_classes,
     )
 
 
@@ -266,6 +267,32 @@ def _note_joined(detections: Detections, rules: ClassRules, ledger: Ledger) -> N
         if len(several) > 1:
             what = f"classes that became one, {name}: --rename-class"
             ledger.note(what, ", ".join(several), len(several), unlike_file=True)
+
+
+def _renamed_ids(
+    detections: Detections, rules: ClassRules
+) -> tuple[dict[str, int | str], tuple[RenamedClass, ...]]:
+    """Return the ids of classes by their labels here, and the classes of other names.
+
+    Of classes that are joined, the label has the id of the one that is called so in the file, else
+    of the first.
+    """
+    gone = {*rules.drop, *rules.ignore}
+    stated = {name: number for name, number in detections.category_ids.items() if name not in gone}
+    ids: dict[str, int | str] = {}
+    for name, number in stated.items():
+        label = rules.name_of(name)
+        if name == label or label not in ids:
+            ids[label] = number
+    others = [
+        RenamedClass(name, number, rules.name_of(name))
+        for name, number in stated.items()
+        if rules.name_of(name) != name
+    ]
+    for each in detections.renamed_classes:
+        if each.label not in gone:
+            others.append(replace(each, label=rules.name_of(each.label)))
+    return ids, tuple(others)
 
 
 def _distinct_objects(
