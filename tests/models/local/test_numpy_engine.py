@@ -58,12 +58,12 @@ def lmu(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         yield
 
 
-def asked(dataset: str, names: Sequence[str], rows: slice) -> list[list[Message]]:
+def asked(dataset: str, names: Sequence[str], rows: int | None = None) -> list[list[Message]]:
     """Return the messages of each row, in all variants."""
     loaded = load_dataset(dataset)
     folder = image_folder(loaded.variant.images).path
     words = benchmark_of(loaded.variant).prompts()[0]
-    queries = list(loaded.queries.values())[rows]
+    queries = list(loaded.queries.values())[:rows]
     named = [parse(name) for name in names]
     return [
         [located(words.message(query, variant), folder) for variant in named] for query in queries
@@ -84,7 +84,9 @@ def assert_equal(ours: Sequence[CallResult], theirs: Sequence[CallResult]) -> No
         assert np.abs(np.subtract(own.logprobs, its.logprobs)).max().round(4) <= 1e-4
 
 
-def compare(name: str, datasets: Sequence[str], rows: slice, *, at_once: int = 1) -> None:
+def compare(
+    name: str, datasets: Sequence[str], rows: int | None = None, *, at_once: int = 1
+) -> None:
     """Compare the replies of both engines, to the messages of so many rows in one batch."""
     variant = parse(datasets[0])
     of_rows = asked(datasets[0], datasets, rows)
@@ -99,25 +101,21 @@ def compare(name: str, datasets: Sequence[str], rows: slice, *, at_once: int = 1
 
 # --- equal to transformers ------------------------------------------------------------------------
 
-IN_TURN = [pytest.param(name, slice(at, None, 2), id=name) for at, name in enumerate(BOTH)]
-"""Both models, and the rows that each is asked: every other, as a row takes half a second."""
-
 
 @pytest.mark.parametrize("name", few_fast(BOTH, 1))
 def test_a_few_replies_are_those_of_transformers(name: str) -> None:
     forms = ("xyxy_json", "xywh_text", "all-labelled_json_bbox_2d")
-    compare(name, [f"FindIt_Scenes_mini_{form}" for form in forms], slice(3))
-    compare(name, ["FindIt_Scenes_mini_insdet_xyxy_json"], slice(2))
+    compare(name, [f"FindIt_Scenes_mini_{form}" for form in forms], rows=3)
+    compare(name, ["FindIt_Scenes_mini_insdet_xyxy_json"], rows=2)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("name", "rows"), IN_TURN)
-def test_every_row_that_the_demonstration_asks(name: str, rows: slice) -> None:
+@pytest.mark.parametrize("name", BOTH)
+def test_every_row_that_the_demonstration_asks(name: str) -> None:
     first, second = STAGES
     winners = FormatAxes(representations=("xyxy", "xywh"), outputs=("json",), keys=second.keys)
     asked_in = [*formats(first), *formats(winners)]
-    found = variants((grid_tables()[demo.SCENES],), asked_in)
-    compare(name, [variant.name for variant in found], rows)
+    compare(name, [variant.name for variant in variants((grid_tables()[demo.SCENES],), asked_in)])
 
 
 @pytest.mark.slow
@@ -126,23 +124,23 @@ def test_every_format_that_there_is(name: str) -> None:
     every = FormatAxes(**{**AXIS_VALUES, "decodings": ("none",)})
     found = variants((grid_tables()[demo.SCENES],), formats(every))
     assert len(found) > 50
-    compare(name, [variant.name for variant in found], slice(2))
+    compare(name, [variant.name for variant in found], rows=2)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("table", [each for each in demo.TABLES if each != demo.SCENES])
-@pytest.mark.parametrize(("name", "rows"), IN_TURN)
-def test_every_other_table_of_the_demonstration(name: str, rows: slice, table: str) -> None:
+@pytest.mark.parametrize("name", BOTH)
+def test_every_other_table_of_the_demonstration(name: str, table: str) -> None:
     # In one batch: each engine looks once at an image for both.
     forms = ("xyxy_json_bbox_2d", "xywh_text")
-    compare(name, [f"FindIt_{table}_{form}" for form in forms], rows, at_once=25)
+    compare(name, [f"FindIt_{table}_{form}" for form in forms], at_once=25)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", BOTH)
 def test_replies_held_to_a_grammar(name: str) -> None:
     for form in ("xyxy_json", "all-labelled_json_bbox_2d", "xywh_json_coordinates"):
-        compare(name, [f"FindIt_Scenes_mini_{form}_constrained"], slice(10))
+        compare(name, [f"FindIt_Scenes_mini_{form}_constrained"], rows=10)
 
 
 @pytest.mark.slow
@@ -151,7 +149,7 @@ def test_photographs_of_any_size(name: str, tmp_path: Path) -> None:
     """They are resized: no pixel may differ."""
     engines = (NUMPY, TRANSFORMERS)
     random = np.random.default_rng(0)
-    words = asked(FIRST, [FIRST], slice(1))[0][0]
+    words = asked(FIRST, [FIRST], 1)[0][0]
     variant = parse(FIRST)
     for at, (height, width) in enumerate(random.integers(20, 900, (25, 2))):
         path = tmp_path / f"{at}.png"
@@ -179,7 +177,7 @@ def encoded(name: str, engine: str, message: Message) -> Encoded:
 
 def test_a_reply_is_the_same_alone_and_among_others() -> None:
     named = [f"FindIt_Scenes_mini_{form}" for form in ("xyxy_json", "xywh_text", "all_text")]
-    one, other = asked(FIRST, named, slice(2))
+    one, other = asked(FIRST, named, 2)
     model = runner(NANO, NUMPY)
     variant = parse(FIRST)
     for messages in (one, [*one, *other[1:]], [*other[:1], *one, *other[1:]]):
@@ -189,7 +187,7 @@ def test_a_reply_is_the_same_alone_and_among_others() -> None:
 
 
 def test_a_cut_reply_says_so() -> None:
-    ((message,),) = asked(FIRST, [FIRST], slice(1))
+    ((message,),) = asked(FIRST, [FIRST], 1)
     (whole,) = runner(NANO, NUMPY).answer_batch([message], parse(FIRST))
     (cut,) = runner(NANO, NUMPY, max_new_tokens=3).answer_batch([message], parse(FIRST))
     assert (whole.record.finish_reason, cut.record.finish_reason) == ("stop", "length")
@@ -198,7 +196,7 @@ def test_a_cut_reply_says_so() -> None:
 
 
 def test_a_sampled_reply_depends_on_its_seed_alone() -> None:
-    messages = [row[0] for row in asked(FIRST, [FIRST], slice(3))]
+    messages = [row[0] for row in asked(FIRST, [FIRST], 3)]
     model = runner(NANO, NUMPY, temperature=4.0, max_new_tokens=8)
     variant = parse(FIRST)
     together = model.answer_batch(messages, variant, seeds=(1, 2, 3))
@@ -217,7 +215,7 @@ def test_weights_that_choose_no_token_are_named(
     broken: dict[str, float], words: str, tmp_path: Path
 ) -> None:
     model = load_local(copied(tmp_path, broken), MODELS[NANO], RunSettings(engine=NUMPY))
-    ((message,),) = asked(FIRST, [FIRST], slice(1))
+    ((message,),) = asked(FIRST, [FIRST], 1)
     (reply,) = model.answer_batch([message], parse(FIRST))
     assert reply.error is not None
     assert re.search(words, reply.error)
