@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import fcntl
+import json
 import os
 import signal
+import subprocess
 import sys
 import traceback
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn
+
+import vl_convert
 
 _CHANGES = frozenset(
     ["os.rename", "os.remove", "os.rmdir", "os.mkdir", "os.link", "os.symlink", "os.truncate"]
@@ -152,4 +157,27 @@ def _open_again(file: int) -> None:
 def _fork() -> int:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)  # of forks beside threads
-        return os.fork()
+        child = os.fork()
+    if child == 0:
+        _draw_in_processes()
+    return child
+
+
+def _draw_in_processes() -> None:
+    """Let processes of their own draw charts: once used, the library has threads that a fork lacks.
+
+    It would wait for them for ever.
+    """
+    for name in ("vegalite_to_svg", "javascript_bundle"):
+        setattr(vl_convert, name, partial(_called_in_a_process, name))
+
+
+def _called_in_a_process(name: str, *given: Any) -> str:
+    call = f"sys.stdout.write(vl_convert.{name}(*json.load(sys.stdin)))"
+    return subprocess.run(
+        [sys.executable, "-c", f"import json, sys, vl_convert\n{call}"],
+        input=json.dumps(given),
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
