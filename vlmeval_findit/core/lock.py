@@ -212,7 +212,20 @@ def _runs_here(lease: Any) -> bool | None:
         os.kill(owner.pid, 0)
     except OSError as error:
         return not isinstance(error, ProcessLookupError)  # but another user's process
-    return True
+    return not _has_ended(owner.pid)
+
+
+def _has_ended(pid: int) -> bool:
+    """Return whether a process is only waited for: who started it has not asked how it ended.
+
+    A notebook or the first process of a container may never ask.
+    """
+    stat = _content(Path(f"/proc/{pid}/stat"))
+    if stat is None:  # Not on Linux
+        return False
+    # The name before may hold anything, brackets too.
+    state = stat.rpartition(b")")[2].split()[0]
+    return state in (b"Z", b"X")
 
 
 @cache
@@ -223,7 +236,7 @@ def _this_machine() -> str:
 
 
 def _content(path: Path) -> bytes | None:
-    """Return a lease as it is written; None if it is gone."""
+    """Return a small file's content, as of a lease; None if it is gone."""
     try:
         return path.read_bytes()
     except OSError:
