@@ -28,25 +28,32 @@ YEARS = 20 * 365 * 24 * HOUR
 CALLS = 12
 
 DAY = 24 * HOUR
-BEGIN = time.time()
 END_OF_32_BITS = 2.0**31
 
-Clock = Callable[[float, int], float]
-"""From the right time, and how often it was looked at, to what a clock shows (in Unix seconds)."""
+Clock = Callable[[float, float, int], float]
+"""What a clock shows, in Unix seconds.
+
+Its arguments: the right time, since when it has been wrong, and how often it was looked at.
+"""
 
 
 def off(seconds: float) -> Clock:
-    return lambda now, look: now + seconds
+    return lambda now, begin, look: now + seconds
 
 
 def set_by(seconds: float) -> Clock:
     """Return a clock that is set in a run."""
-    return lambda now, look: now + seconds * (look > 30)
+    return lambda now, begin, look: now + seconds * (look > 30)
 
 
-def since(begin: float, speed: float = 1.0) -> Clock:
-    """Return a clock that shows a moment now, and goes on at a speed."""
-    return lambda now, look: begin + speed * (now - BEGIN)
+def at_speed(speed: float, ahead: float = 0.0) -> Clock:
+    """Return a clock that is so many seconds ahead, and goes on at a speed."""
+    return lambda now, begin, look: begin + ahead + speed * (now - begin)
+
+
+def since(shown: float) -> Clock:
+    """Return a clock that begins at a moment."""
+    return lambda now, begin, look: shown + now - begin
 
 
 CLOCKS: dict[str, Clock] = {
@@ -60,20 +67,20 @@ CLOCKS: dict[str, Clock] = {
     "set back by hours": set_by(-5 * HOUR),
     "set forward by years": set_by(YEARS),
     "set back by years": set_by(-YEARS),
-    "to and fro": lambda now, look: now + (-YEARS, HOUR, 0, -HOUR, YEARS)[look % 5],
+    "to and fro": lambda now, begin, look: now + (-YEARS, HOUR, 0, -HOUR, YEARS)[look % 5],
     "of 1970": since(0.0),
     "before 1970": since(-DAY),
     "of 1980, without a battery": since(10 * 365 * DAY),
-    "past the end of 32 bits": lambda now, look: now - BEGIN + END_OF_32_BITS - 2 + look % 4,
+    "past the end of 32 bits": lambda now, begin, look: now - begin + END_OF_32_BITS - 2 + look % 4,
     "of the year 2200": since(7.26e9),
-    "stands still at hours ahead": since(BEGIN + 5 * HOUR, 0.0),
-    "stands still at hours behind": since(BEGIN - 5 * HOUR, 0.0),
-    "a hundred times as fast": since(BEGIN, 100.0),
-    "five times as slow": since(BEGIN, 0.2),
-    "backwards": since(BEGIN, -1.0),
-    "a day on at each look": lambda now, look: now + DAY * look,
-    "a day back at each look": lambda now, look: now - DAY * look,
-    "whole hours": lambda now, look: now // HOUR * HOUR,
+    "stands still at hours ahead": at_speed(0.0, 5 * HOUR),
+    "stands still at hours behind": at_speed(0.0, -5 * HOUR),
+    "a hundred times as fast": at_speed(100.0),
+    "five times as slow": at_speed(0.2),
+    "backwards": at_speed(-1.0),
+    "a day on at each look": lambda now, begin, look: now + DAY * look,
+    "a day back at each look": lambda now, begin, look: now - DAY * look,
+    "whole hours": lambda now, begin, look: now // HOUR * HOUR,
 }
 
 SWEEP = """
@@ -92,9 +99,10 @@ def set_clock(clock: Clock, patch: pytest.MonkeyPatch) -> None:
         BaseHTTPRequestHandler, "send_response", BaseHTTPRequestHandler.send_response_only
     )
     right, looks = time.time, count()
+    begin = right()
 
     def wrong() -> float:
-        return clock(right(), next(looks))
+        return clock(right(), begin, next(looks))
 
     class Wrong(datetime):
         @classmethod

@@ -18,7 +18,7 @@ from ..benchmarks.findit import Family, FindItQuery, FindItVariant, asked_labels
 from ..boxes import CONFIDENCE_MEANINGS, BoxAnswer, Corners, MatchRule, finite_corners
 from ..coords import NotBoxesError
 from ..core import as_called
-from ..data import AS_SCORED, CocoIds, KnownNames, object_key, read_ids
+from ..data import AS_SCORED, CocoIds, KnownNames, number_and_text, object_key, read_ids
 from ..protocol import AnyDataset, ScoredRow
 from ..statistics import ConfidentBoxes
 
@@ -98,9 +98,9 @@ _IGNORED_AREA = -1.0
 
 
 def _refuse_mixed_ids(ids: CocoIds, table: Path) -> None:
-    """Refuse ids that nothing can order: imports of findit 1.0 let them pass."""
+    """Refuse ids that are numbers and texts: imports of findit 1.0 let them pass."""
     for numbers in (ids.images, ids.categories):
-        if len({*map(type, numbers.values())}) > 1:
+        if number_and_text(numbers.values()) is not None:
             raise NotBoxesError(
                 f"{table}: the ids of its COCO file are numbers and texts, and pycocotools reads "
                 "no such file. Write them in one way, and import the file again: "

@@ -177,6 +177,7 @@ from .known_names import (
 
 from .custom.coco_ids import (
     CocoIds as CocoIds,
+    number_and_text as number_and_text,
     object_key as object_key,
     read_ids as read_ids,
 )

@@ -33,6 +33,7 @@ from .annotation_values import (
     validated_together,
 )
 from .class_rules import check_class_names, label_text
+from .coco_ids import number_and_text
 from .coco_records import (
     ATTRIBUTES_NOT_NEEDED,
     FILE_KEYS,
@@ -205,10 +206,10 @@ def _add(rows: dict[int | str, Any], row: Any, where: str) -> None:
 
 
 def _refuse_mixed_ids(ids: Collection[int | str], what: str, path: Path) -> None:
-    """Refuse ids that are numbers and texts: nothing can order them, and pycocotools does so."""
-    number = next((each for each in ids if isinstance(each, int)), None)
-    text = next((each for each in ids if isinstance(each, str)), None)
-    if number is not None and text is not None:
+    """Refuse ids that are numbers and texts."""
+    both = number_and_text(ids)
+    if both is not None:
+        number, text = both
         raise AnnotationError(
             f"{path}: {what} ids are numbers, as {number}, and texts, as {text!r}, and pycocotools "
             f"reads no such file. Write them all as numbers, or all as texts, also in {what}_id"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 
@@ -85,6 +85,19 @@ class CocoIds:
         """Return how often objects stand in the file, if several times, by :func:`object_key`."""
         repeats = self.repeats
         return {object_key(each.image, each.label, each.corners): each.times for each in repeats}
+
+
+def number_and_text(ids: Collection[int | str]) -> tuple[int, str] | None:
+    """Return an id that is a number and one that is a text; None: all are alike.
+
+    Nothing can order both, and pycocotools orders ids.
+
+    >>> number_and_text([7, "x8", 9]), number_and_text([7, 8])
+    ((7, 'x8'), None)
+    """
+    numbers = [each for each in ids if isinstance(each, int)]
+    texts = [each for each in ids if isinstance(each, str)]
+    return (numbers[0], texts[0]) if numbers and texts else None
 
 
 def object_key(image: str, label: str, corners: Corners) -> object:
