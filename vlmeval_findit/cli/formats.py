@@ -96,6 +96,10 @@ def example(variant: FindItVariant) -> str:
 def _more() -> Iterator[str]:
     centres = " and ".join(f"_cx-{each}" for each in CENTRES)
     yield f"{centres} explain the centre in the prompt."
+    yield (
+        "xyxy_json_bbox_2d asks for the key bbox_2d, as Qwen's models write, xyxy_json for bbox. "
+        "Those with a key: run_findit.py formats bbox_2d"
+    )
     others = [name for name in REPRESENTATIONS if name not in AXIS_VALUES["representations"]]
     yield (
         "Not among them: "
