@@ -279,6 +279,12 @@ def test_points_without_the_cost_are_listed() -> None:
     assert [(point["name"], *point["costs"]) for point in panel["points"]][2] == ("<b>", None)
 
 
+@pytest.mark.parametrize(("points", "is_drawn"), [(2, False), (3, True)])
+def test_two_points_are_a_table_and_no_chart(points: int, is_drawn: bool) -> None:
+    costs = charts_of(*((f"M{at}", 80.0 - at, 3.0 + at) for at in range(points)))
+    assert costs.is_worth_drawing is is_drawn
+
+
 def test_lower_scores_and_their_unit() -> None:
     metric = Metric("MAE", {"error": 1}, {"asked": 1}, unit="m", better=Better.LOWER)
     costs = charts_of(("A", 0.5, 3.0), ("B", 0.9, 1.0), ("C", 0.95, 2.0), metric=metric)
@@ -317,9 +323,23 @@ def page_of(board: Board) -> str:
     return make_page(board, NOW, cards=4)
 
 
-def test_the_page_has_charts_lists_and_the_table(world: World) -> None:
-    page = page_of(board_of(world))
-    section = page.split('<section id="cost"')[1].split("</section>")[0]
+def cost_section(page: str) -> str:
+    return page.split('<section id="cost"')[1].split("</section>")[0]
+
+
+def test_two_models_are_a_table_and_no_chart(world: World) -> None:
+    section = cost_section(page_of(board_of(world)))
+    assert "<figure" not in section
+    first, *_ = section.split("<table")[1:]
+    assert '<th scope="col">on the front by</th>' in first
+    assert "“On the front”" in section
+
+
+def test_the_page_has_charts_lists_and_the_table(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(CostCharts, "is_worth_drawing", True)
+    section = cost_section(page_of(board_of(world)))
     assert section.count("<figure") == section.count("The chart needs JavaScript.") == 2
     # The cost that most of the models have, and who lacks it, before any script runs.
     assert '<option value="0" selected>tokens out a query</option>' in section

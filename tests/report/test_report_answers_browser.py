@@ -51,6 +51,27 @@ def test_a_mixed_reply_shows_every_error_type(opened: Any) -> None:
     assert all(chip == bar for chip, bar in colours)
 
 
+@pytest.mark.parametrize(
+    ("corners", "kind", "text"),
+    [
+        ([30, 10, 20, 40], "no rectangle", "✗ no rectangle: corners not in order"),
+        ([10, 40, 20, 30], "no rectangle", "✗ no rectangle: corners not in order"),
+        ([10, 10, 10, 40], "no rectangle", "✗ no rectangle"),
+        ([30, 10, 20, 40], "missed", "✗ missed"),
+        ([10, 10, 20, 40], "localisation", "✗ localisation"),
+    ],
+)
+def test_a_badge_says_why_a_drawn_box_is_none(
+    opened: Any, corners: list[int], kind: str, text: str
+) -> None:
+    badge = (
+        "const [key] = data.error_types.find(([, name]) => name === arguments[1]);"
+        "const box = ['miss', ...arguments[0], '', 0];"
+        "return errors({ error_types: [key], frames: [{ boxes: [box] }] }).textContent"
+    )
+    assert opened.execute_script(badge, corners, kind) == text
+
+
 def test_truth_and_answers_differ_without_colour(opened: Any) -> None:
     """By dashes, and by a sign at each box that the legend explains."""
     chrome.choose(opened, order="row")

@@ -94,6 +94,47 @@ def test_the_first_table_is_open_and_sorts_by_every_head(opened: Any) -> None:
     assert set(as_ranked) == set(MODELS)
 
 
+DOWN, UP, RIGHT, HOME = "\ue015", "\ue013", "\ue014", "\ue011"
+
+
+def press(opened: Any, key: str) -> Any:
+    """Press a key and return what has the focus then."""
+    opened.switch_to.active_element.send_keys(key)
+    return opened.switch_to.active_element
+
+
+def press_on(opened: Any, key: str) -> list[Any]:
+    """Press a key while it moves the focus; return what had it."""
+    met = [opened.switch_to.active_element]
+    while (reached := press(opened, key)) not in met:
+        met.append(reached)
+    return met
+
+
+def test_the_first_table_is_one_stop_and_arrows_move(opened: Any) -> None:
+    """Each value is reached, from the head of its column."""
+    buttons = opened.execute_script(f"return [...{FIRST}.querySelectorAll('button')]")
+    stops = "return [...arguments[0].querySelectorAll('[tabindex=\"0\"]')]"
+    table = opened.find_element("css selector", ".scores table")
+    (stop,) = opened.execute_script(stops, table)
+    assert stop == buttons[0]
+    assert opened.execute_script(f"return {FIRST}.parentElement.tabIndex") == -1
+    opened.execute_script("arguments[0].focus()", stop)
+    met = []
+    for head in heads(opened):
+        below = press_on(opened, DOWN)
+        assert below[0].text == head
+        met += below
+        press_on(opened, UP)
+        press(opened, RIGHT)
+    assert {each.id for each in buttons} == {each.id for each in met}
+    press(opened, HOME)
+    assert opened.execute_script(stops, table) == [buttons[0]]
+    write_filters(opened, "second", "")
+    (stop,) = opened.execute_script(stops, table)
+    assert stop.is_displayed()
+
+
 def write_filters(opened: Any, models: str, sets: str) -> None:
     fields = opened.find_elements("css selector", ".scores[open] .tools input")
     for field, text in zip(fields, (models, sets), strict=True):

@@ -54,7 +54,11 @@ class BoxError(Enum):
     TRUNCATED = "truncated", CountsAs.OBJECT, "reply or thinking was cut off before the object"
     RECOVERABLE = "recoverable", CountsAs.OBJECT, "lenient parsing finds the box or its label"
     NOT_READABLE = "not readable", CountsAs.OBJECT, "empty, malformed, or numbers nobody reads"
-    NO_RECTANGLE = "no rectangle", CountsAs.PAIR, "numbers that make no box, or a box without area"
+    NO_RECTANGLE = (
+        "no rectangle",
+        CountsAs.PAIR,
+        "corners not in order (top left, bottom right), no area, or not the numbers of a box",
+    )
     WRONG_FRAME = "wrong frame", CountsAs.PAIR, "the right box in another frame, or in none"
     LOCALISATION = "localisation", CountsAs.PAIR, f"same label, IoU from {NEAR} to below {HIT_IOU}"
     WRONG_LABEL = "wrong label", CountsAs.PAIR, f"IoU {HIT_IOU} or more, another label"

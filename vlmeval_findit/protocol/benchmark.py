@@ -195,6 +195,7 @@ class Benchmark(ABC):
     counts: Mapping[str, str] = MappingProxyType({})  # Title in a score's table -> its sum
     extra_sums: tuple[str, ...] = ()  # Of rows, besides those of metrics, counts and error types
     format_axes: tuple[str, str] = ("", "")  # Rows and columns of a heat map of formats
+    format_axes_meaning: str = ""  # What they are, in sentences below the map
     batch_size: int | None = 256  # Most replies per :meth:`score_batch` (None: all of a run)
     prompts_version: int = 1  # Raise it when what is asked changes
     template_names: tuple[str, ...] = ()  # Variables of a user's prompt template; empty: none

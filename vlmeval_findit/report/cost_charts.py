@@ -55,6 +55,7 @@ _WIDTH, _HEIGHT = 1060, 340  # In pixels, before the script fits a chart to the 
 _PADDING = 24  # Pixels between the points and the edges
 _FAR_APART = 20  # From this ratio of the highest to the lowest cost on, their axis is logarithmic
 LOGARITHMIC = ", logarithmic"  # Behind the title of such an axis
+_FEWEST_DRAWN = 3  # Points of a panel: a front of one or two is read in the table
 # What a point is in a chart
 STANDINGS = ("on the Pareto front", "behind it", "known of some answers: not compared")
 _ON, _BEHIND, _IN_PART = STANDINGS
@@ -76,6 +77,11 @@ class CostCharts:
     def axes(self) -> list[int]:
         """The places of those of :data:`.COST_AXES` of which something is known."""
         return known_axes(self.panels)
+
+    @property
+    def is_worth_drawing(self) -> bool:
+        """Whether a panel has so many points that a chart says more than the table."""
+        return any(len(panel.points) >= _FEWEST_DRAWN for panel in self.panels)
 
     @property
     def choices(self) -> list[str]:

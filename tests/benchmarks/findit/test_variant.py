@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import pytest
 from grids import grid
 
-from vlmeval_findit.benchmarks import is_dataset_name
+from vlmeval_findit.benchmarks import benchmark_of, is_dataset_name
 from vlmeval_findit.benchmarks.findit import (
     DATASETS,
     DECODINGS,
@@ -17,6 +18,7 @@ from vlmeval_findit.benchmarks.findit import (
     VariantError,
     parse,
 )
+from vlmeval_findit.boxes import PAPER_REPRESENTATIONS
 
 
 def test_the_grid_has_unique_names_that_parse_back() -> None:
@@ -154,3 +156,9 @@ def test_a_wrong_name_is_told_why_and_what_is_nearest(name: str, says: str) -> N
 def test_a_video_with_one_frame_is_an_image_task(name: str, family: Family, table: str) -> None:
     variant = parse(f"FindIt_{name}")
     assert (variant.family, variant.table) == (family, table)
+
+
+def test_every_row_of_the_format_map_is_explained() -> None:
+    meaning = benchmark_of("FindIt_Demo_xyxy_json").format_axes_meaning
+    words = re.findall(r"[\w-]+", meaning)
+    assert [name for name in PAPER_REPRESENTATIONS if name not in words] == []

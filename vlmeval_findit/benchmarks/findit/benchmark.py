@@ -88,6 +88,13 @@ class FindIt(Benchmark):
     extra_sums = (NegativeOutcome.FAILED.sum, *MASK_SUMS)
     errors: ErrorAnalysis = F1Errors()
     format_axes = ("representation", "output format")
+    format_axes_meaning = (
+        "A row is what the numbers of a box are: two corners (xyxy), a corner and the size (xywh), "
+        "the centre and the size (cxcywh), y before x (yxyx, yxhw), four corners (all, "
+        "all-labelled), or whatever the model likes (unconstrained). A column is how they are "
+        "written: as text, or as JSON with the box under that key. findit formats shows a box in "
+        "each."
+    )
     template_names = box_prompts.TEMPLATE_NAMES
     prompts_help = (
         "FINDIT_PROMPTS names a family's prompt, or a clone of the release, whose prompts are used."

@@ -42,9 +42,14 @@ function tag(entry, place, role, iou, shares) {
   return draw("text", { class: `tag ${CLASSES[role]}`, "font-size": size, x: within(x, entry.w - size * text.length * 0.6), y: within(y, entry.h - size / 4) || size }, text);
 }
 
-function boxText([role, , , , , label, iou]) {
+// A box whose second corner is not below and right of the first has no area, and is drawn all the same.
+const NOT_IN_ORDER = "corners not in order";
+const isTurned = ([, x1, y1, x2, y2]) => x2 < x1 || y2 < y1;
+
+function boxText(box) {
+  const [role, , , , , label, iou] = box;
   const overlap = role === "lenient" || iou === null ? "" : `IoU ${overlapText(iou)}`;
-  return [SIGNS[role] || role, label, overlap].filter(Boolean).join(", ");
+  return [SIGNS[role] || role, label, isTurned(box) ? NOT_IN_ORDER : "", overlap].filter(Boolean).join(", ");
 }
 
 // A picture with its boxes; the height of tags is that of the picture divided by `shares`.
@@ -101,10 +106,13 @@ const doubtOf = (card) => (card.doubt ? `label doubtful: ${card.doubt} (${card.d
 
 // The error types of an answer in the colours of the bars above.
 const placeOfErrorType = new Map(data.error_types.map(([key], i) => [key, i]));
+const NO_RECTANGLE = "no rectangle";
 function errors(card) {
+  const turned = card.frames.some((frame) => frame.boxes.some(isTurned));
+  const nameOf = ([, name]) => (turned && name === NO_RECTANGLE ? `${name}: ${NOT_IN_ORDER}` : name);
   const places = card.error_types.map((key) => placeOfErrorType.get(key)).filter((i) => i !== undefined);
   const chip = (className, text, title) => make("span", { className: `error ${className}`, title }, text);
-  if (places.length) return make("span", { className: "errors" }, ...places.map((i) => chip(colour(i), `✗ ${data.error_types[i][1]}`, data.error_types[i][2])));
+  if (places.length) return make("span", { className: "errors" }, ...places.map((i) => chip(colour(i), `✗ ${nameOf(data.error_types[i])}`, data.error_types[i][2])));
   return make("span", { className: "errors" }, ...(card.hit ? [chip("score", "✓ right", "Nothing was lost")] : []));
 }
 

@@ -62,6 +62,55 @@ function linkCells(table) {
   }
 }
 
+// --- keys -------------------------------------------------------------------------------------------
+
+// The buttons of a table are one stop of the Tab key; from there the arrow keys, Home and End go on.
+const buttonIn = (cell) => (cell && !cell.hidden ? cell.querySelector("button") : null);
+
+function firstButton(table) {
+  const cells = [...table.rows].filter((element) => !element.hidden).flatMap((element) => [...element.cells]);
+  return cells.map(buttonIn).find(Boolean);
+}
+
+function stopAt(table, button) {
+  for (const each of table.querySelectorAll("button")) each.tabIndex = each === button ? 0 : -1;
+}
+
+// What is hidden is no stop.
+function keepStop(table) {
+  const stop = [...table.querySelectorAll("button")].find((button) => button.tabIndex === 0);
+  if (!stop?.checkVisibility()) stopAt(table, firstButton(table));
+}
+
+function buttonBeyond(button, key) {
+  const cell = button.closest("td, th");
+  const row = cell.parentElement;
+  const inRow = [...row.cells].map(buttonIn).filter(Boolean);
+  const inColumn = [...row.closest("table").rows].filter((element) => !element.hidden).map((element) => buttonIn(element.cells[cell.cellIndex])).filter(Boolean);
+  return {
+    ArrowLeft: () => inRow[inRow.indexOf(button) - 1], ArrowRight: () => inRow[inRow.indexOf(button) + 1],
+    ArrowUp: () => inColumn[inColumn.indexOf(button) - 1], ArrowDown: () => inColumn[inColumn.indexOf(button) + 1],
+    Home: () => inRow[0], End: () => inRow.at(-1),
+  }[key]?.();
+}
+
+function moveInTable(event) {
+  const button = event.target.closest("button");
+  if (!button || event.altKey || event.ctrlKey || event.metaKey || event.shiftKey) return;
+  const next = buttonBeyond(button, event.key);
+  if (!next) return; // The key scrolls
+  event.preventDefault();
+  next.focus();
+}
+
+function reachButtons(table) {
+  stopAt(table, firstButton(table));
+  // It scrolls by its buttons, too, and needs no stop of its own.
+  table.parentElement.removeAttribute("tabindex");
+  table.addEventListener("focusin", (event) => stopAt(table, event.target.closest("button")));
+  table.addEventListener("keydown", moveInTable);
+}
+
 // --- filters ----------------------------------------------------------------------------------------
 
 // Any of the parts between commas
@@ -80,6 +129,7 @@ function filterTable(table, models, sets) {
     const hidden = isFigure(place) && !isNamed(headText(head), sets);
     for (const element of table.rows) element.cells[place].hidden = hidden;
   }
+  keepStop(table);
 }
 
 // --- copies -----------------------------------------------------------------------------------------
@@ -132,16 +182,21 @@ function addTools(table) {
     return button;
   });
   const tools = make("form", { className: "choices tools" }, models, sets, make("span", {}, "Copy as ", ...copies.flatMap((button) => [button, " "])), status);
+  table.setAttribute("aria-description", "Arrow keys go from value to value");
   tools.addEventListener("submit", (event) => event.preventDefault());
   table.parentElement.before(tools);
 }
 
 function startTables() {
-  for (const table of document.querySelectorAll(".sorted table")) addHeads(table);
+  for (const table of document.querySelectorAll(".sorted table")) {
+    addHeads(table);
+    reachButtons(table);
+  }
   for (const table of document.querySelectorAll(".scores table")) {
     if (!table.tBodies[0].rows.length) continue;
     addHeads(table);
     if (isMade("gallery")) linkCells(table);
+    reachButtons(table);
     addTools(table);
   }
 }
