@@ -21,7 +21,7 @@ from vlmeval_findit.scoring import Run, load_runs
 pytestmark = IN_BROWSER
 
 JSON = "FindIt_Pascal_xyxy_json"
-TEXT = "FindIt_Pascal_xyxy_text"
+MORE = ("FindIt_Pascal_xyxy_text", "FindIt_Pascal_xywh_json")
 MODELS = 16
 FIGURE = "figure[data-charts=model-costs]"
 MARK = ".role-mark > [aria-label]"
@@ -48,7 +48,7 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     with pytest.MonkeyPatch.context() as patch:
         world = small_world(folder, patch)
         for at in range(MODELS):
-            for name in (JSON, TEXT)[: 1 + (at < 2)]:
+            for name in (JSON, *(MORE if at < 2 else ())):
                 world.predict(f"Some-Vision-Model-{at}", name, speaking(name, (at + 1) / MODELS))
         path = folder / "report.html"
         runs = list(map(with_cost, load_runs([world.runs])))

@@ -19,7 +19,7 @@ from vlmeval_findit.scoring import Run, load_runs
 
 pytestmark = IN_BROWSER
 
-FORMATS = ("FindIt_Pascal_xyxy_json", "FindIt_Pascal_xyxy_text")
+FORMATS = ("FindIt_Pascal_xyxy_json", "FindIt_Pascal_xyxy_text", "FindIt_Pascal_xywh_json")
 FIGURE = "figure[data-charts=format-costs]"
 
 

@@ -9,6 +9,7 @@ from urllib.parse import quote
 import pytest
 import report_browser as chrome
 from report_browser import IN_BROWSER
+from scored_runs import saying, small_world
 from test_report_browser import open_first, page
 
 __all__ = ["page"]
@@ -51,25 +52,27 @@ def test_a_mixed_reply_shows_every_error_type(opened: Any) -> None:
     assert all(chip == bar for chip, bar in colours)
 
 
-@pytest.mark.parametrize(
-    ("corners", "kind", "text"),
-    [
-        ([30, 10, 20, 40], "no rectangle", "✗ no rectangle: corners not in order"),
-        ([10, 40, 20, 30], "no rectangle", "✗ no rectangle: corners not in order"),
-        ([10, 10, 10, 40], "no rectangle", "✗ no rectangle"),
-        ([30, 10, 20, 40], "missed", "✗ missed"),
-        ([10, 10, 20, 40], "localisation", "✗ localisation"),
-    ],
-)
-def test_a_badge_says_why_a_drawn_box_is_none(
-    opened: Any, corners: list[int], kind: str, text: str
-) -> None:
-    badge = (
-        "const [key] = data.error_types.find(([, name]) => name === arguments[1]);"
-        "const box = ['miss', ...arguments[0], '', 0];"
-        "return errors({ error_types: [key], frames: [{ boxes: [box] }] }).textContent"
-    )
-    assert opened.execute_script(badge, corners, kind) == text
+NOT_IN_ORDER = "✗ no rectangle: corners not in order"
+BADGES = {
+    "x turned": ("[900, 100, 100, 900]", NOT_IN_ORDER),
+    "y turned": ("[100, 900, 900, 100]", NOT_IN_ORDER),
+    "no area": ("[100, 100, 100, 900]", "✗ no rectangle"),
+    "in order": ("[0, 0, 1, 1]", "✗ background"),
+}
+
+
+def test_a_badge_says_why_a_drawn_box_is_none(browser: Any, tmp_path: Path) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        world = small_world(tmp_path, patch)
+        for name, (reply, _) in BADGES.items():
+            world.predict(name.replace(" ", "-"), "FindIt_Pascal_xyxy_text", saying(f"[{reply}]"))
+        written = chrome.write_report(world.runs)
+    with chrome.opened_page(browser, written) as opened:
+        for name, (_, badge) in BADGES.items():
+            chrome.choose(opened, model=name.replace(" ", "-"))
+            badges = set(chrome.texts(opened, "#cards .error"))
+            assert badge in badges, name
+            assert (NOT_IN_ORDER in badges) == (badge == NOT_IN_ORDER), name
 
 
 def test_truth_and_answers_differ_without_colour(opened: Any) -> None:

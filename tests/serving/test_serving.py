@@ -155,6 +155,32 @@ def test_a_dry_run_needs_no_program(
     assert main(asked.split()) == 2
 
 
+@pytest.mark.parametrize("flags", ["", "--dry-run"])
+@pytest.mark.parametrize(
+    "line",
+    [
+        "run --data FindIt_RefCOCO_xyxy_json",
+        "run --data FindIt_RefCOCO_xyxy_json --samples 2 --temperature 1",
+        "search --data RefCOCO",
+    ],
+)
+def test_a_missing_table_comes_before_a_missing_program(
+    line: str,
+    flags: str,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Nobody installs a program to be told that the data set is not there."""
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setenv("LMUData", str(tmp_path))
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))
+    monkeypatch.chdir(tmp_path)
+    asked = f"{line} --model Qwen3-VL-8B --serve vllm {flags}"
+    assert main(asked.split()) == 2
+    assert "no table RefCOCO.tsv" in capsys.readouterr().err
+
+
 def test_a_missing_program_is_refused_with_what_to_type(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -178,6 +178,8 @@ def check_line(
         _check_host(run, specified, host_values)
     if not options.dry_run:
         check_folder(run.work_dir)
+    for deployment in deployments:
+        deployment.check_programs()
 
 
 class _HostParser(argparse.ArgumentParser):

@@ -106,6 +106,8 @@ def deployments_for(
         check_model(deployment, variants, awaited=awaited)
         if not isinstance(deployment, AtServer):
             check_rows(variants, tables, sweep.limit, sweep.pictures)
+    for deployment in deployments:
+        deployment.check_programs()
     return [deployment.ready() for deployment in deployments] if asks else deployments
 
 

@@ -110,6 +110,12 @@ class Deployment(ABC):
                     "--base-url URL"
                 )
 
+    def check_programs(self) -> None:  # noqa: B027  # Most kinds need no program
+        """Refuse what this machine lacks to answer calls, with a ValueError.
+
+        It comes after all other checks: nobody should install a program to be told of a mistake.
+        """
+
     @property
     def stated(self) -> Mapping[str, Any]:
         """What its user stated and answers depend on, as it was typed."""

@@ -326,12 +326,14 @@ class Served(OverHttp):
         if self.entry.checkpoint is not None:
             with at_its_place(self.entry):
                 check_like(self.name, self.entry.checkpoint, self.entry.like)
-        if self.asking.asks:  # Calls may be counted on a machine without the program and the GPUs
-            self.serving.check()
         with naming_model(self.entry):
             for name in ("headers", "resources"):
                 if getattr(self.entry, name):
                     raise ValueError(no_effect(name, "under --serve, FindIt starts the servers"))
+
+    def check_programs(self) -> None:
+        if self.asking.asks:  # Calls may be counted on a machine without the program and the GPUs
+            self.serving.check()
 
     def _check_known(self) -> None:
         """Refuse a known model that is not there, or that is said to be like another."""
