@@ -146,7 +146,7 @@ def test_another_model_is_refused_before_a_call(
     (problem,) = ask(tmp_path / "out", model(*servers))
     assert "is of another run" in problem
     assert words in problem
-    assert "Use another --work-dir, or another name for the model." in problem
+    assert "Use another name for the model" in problem
     assert len(one.asked) == ROWS
     assert not servers[1].asked
 

@@ -59,6 +59,11 @@ from .run_errors import (
     reading_notes as reading_notes,
 )
 
+from .answer_notes import (
+    adherence_note as adherence_note,
+    nothing_found_note as nothing_found_note,
+)
+
 from .run_calibration import (
     APValue as APValue,
     CalibrationResult as CalibrationResult,

@@ -37,6 +37,7 @@ from ..statistics import (
     metric_intervals,
     paired_difference,
 )
+from .answer_notes import AnsweredRun, adherence_note, nothing_found_note
 from .comparable_pairs import StatisticsError, check_comparable
 from .run_statistics import estimate_run
 
@@ -307,9 +308,15 @@ def gain_by_repair(rows: Iterable[ScoredRow]) -> Mapping[str, LenientGain]:
     return dict(sorted(added.items(), key=lambda item: (-item[1].replies, item[0])))
 
 
-def reading_notes(benchmark: Benchmark, rows: Iterable[ScoredRow], sums: Sums) -> list[str]:
-    """Say of a run what its score does not: rejections, masks, what strict reading left out."""
-    notes = (rejection_line(sums), mask_line(sums), _lenient_note(benchmark, rows, sums))
+def reading_notes(run: AnsweredRun) -> list[str]:
+    """Say of a run what its score does not, the worst first."""
+    notes = (
+        adherence_note(run),
+        nothing_found_note(run),
+        rejection_line(run.sums),
+        mask_line(run.sums),
+        _lenient_note(run.benchmark, run.rows, run.sums),
+    )
     return [note for note in notes if note is not None]
 
 

@@ -256,11 +256,19 @@ class _Written(click.Path):
     """
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        path = Path(os.fsdecode(super().convert(value, param, ctx)))
+        return self.begin(path, param.opts[0] if param is not None else "FILE")
+
+    def begin(self, path: Path, named: str) -> Path:
+        """Refuse a path that cannot be written; else make good what killed commands left there.
+
+        Args:
+            path: which is written.
+            named: the flag by which another can be named.
+        """
         from ..storage import is_writable
 
-        path = Path(os.fsdecode(super().convert(value, param, ctx)))
         existing = next(each for each in (path, *path.absolute().parents) if each.exists())
-        named = param.opts[0] if param is not None else "FILE"
         if existing != path and not existing.is_dir():
             raise ValueError(f"{named} {path}: {existing} is not a folder")
         if existing.is_dir() and not is_writable(existing):
@@ -272,18 +280,16 @@ class _Written(click.Path):
 class _WrittenFile(_Written):
     """A file that a command writes; of two commands at once, one is refused."""
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        path = super().convert(value, param, ctx)
-        remember_file(path)
+    def begin(self, path: Path, named: str) -> Path:
+        remember_file(super().begin(path, named))
         return path
 
 
 class _WrittenFolder(_Written):
     """A folder whose files are of one command; of two at once, one is refused."""
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        path = super().convert(value, param, ctx)
-        begin_folder(path)
+    def begin(self, path: Path, named: str) -> Path:
+        begin_folder(super().begin(path, named))
         return path
 
 
@@ -299,6 +305,25 @@ WRITTEN = _Written(path_type=Path)
 WRITTEN_FILE = _WrittenFile(path_type=Path, dir_okay=False)
 WRITTEN_FOLDER = _WrittenFolder(path_type=Path)
 """The types of files and folders that one command at a time writes."""
+
+BESIDE_RUNS = "in the folder that is named, else in outputs"
+"""Where :func:`beside_runs` is, for a help."""
+
+
+def beside_runs(runs: Sequence[Path], name: str) -> Path:
+    """Return where a command writes a file or folder of runs, unless it is told.
+
+    It is in the folder that is named, or that has all that are named; else, or where that is the
+    current folder, in the folder of results.
+    """
+    if len(runs) == 1 and runs[0].is_dir():
+        return runs[0] / name
+    parents = {path.parent for path in runs}
+    is_one = len(parents) == 1 and all(path.is_dir() for path in runs)
+    if is_one and Path() not in parents:
+        return parents.pop() / name
+    return results_folder() / name
+
 
 Completion = Callable[[click.Context, click.Parameter, str], list[CompletionItem]]
 

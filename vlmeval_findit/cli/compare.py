@@ -396,7 +396,8 @@ def _remarks(run: Run) -> list[str]:
     """Return what a reader of its values must know of a run."""
     provenance = run.provenance
     voted = "reviewers saw its answers" if run.voted else ""
-    return [*filter(None, (provenance.custom_words, provenance.answered_note, voted))]
+    words = (provenance.custom_words, provenance.answered_note, voted)
+    return [*filter(None, (*words, provenance.reply_note, provenance.coords_doubt))]
 
 
 def _reviews_of(run: Run) -> dict[str, Any]:

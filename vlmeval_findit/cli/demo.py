@@ -45,6 +45,7 @@ from .printing import print_table
 from .progress import SweepProgress
 from .report import write_report
 from .result_lines import report_formats
+from .sweep import FORMATS_FILE
 from .who_answers import budget_for, deployments_for
 
 SCENES = "Scenes_mini"
@@ -152,7 +153,7 @@ def _run_all(demo: Demonstration) -> int:
 
     say(f"\n2. Search the format that each answers best in, {FORMATS} of them on 50 scenes:")
     searched = demo.answer(both, tables=(grid_tables()[SCENES],), stages=STAGES)
-    best = demo.folder / "best_formats.yaml"
+    best = demo.folder / FORMATS_FILE
     with demo.stage():
         report_formats(searched, best)
     best_runs = [_best(searched, model) for model in both]

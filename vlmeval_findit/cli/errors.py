@@ -9,7 +9,15 @@ from typing import Any
 
 import click
 
-from ..analysis import ErrorCost, StatisticsError, compare_errors, errors_by_slice, errors_of
+from ..analysis import (
+    ErrorCost,
+    StatisticsError,
+    adherence_note,
+    compare_errors,
+    errors_by_slice,
+    errors_of,
+    nothing_found_note,
+)
 from ..boxes import BoxError
 from ..core import EXIT_REFUSED, as_called, printable
 from ..leaderboard import (
@@ -83,11 +91,11 @@ def command(
         if json_file is not None:
             who = {"run": str(run.path), "model": run.model, "dataset": run.dataset_name}
             written.append({**who, "tables": [to_json(table) for table in tables]})
-        note = run.provenance.reply_note
+        known = (run.provenance.reply_note, adherence_note(run), nothing_found_note(run))
+        notes = list(filter(None, known))
         if is_brief:
             brief.append(_line(run, costs))
-            if note:
-                brief.append(f"  {note}")
+            brief += [f"  {note}" for note in notes]
             continue
         say(f"\n{printable(run.model)} on {run.dataset_name}")
         for at, table in enumerate(tables):
@@ -95,8 +103,7 @@ def command(
                 say(f"\n{printable(table.title)}")
             print_table(table, "--json FILE")
             print_lines([each.text for each in table.notes], "--json FILE")
-        if note:
-            print_lines([note], "--json FILE")
+        print_lines(notes, "--json FILE")
     if json_file is not None:
         write_json(json_file, written)
     if brief:

@@ -15,11 +15,12 @@ from ..boxes import CONFIDENCE_DEFINITIONS, DEFAULT_CONFIDENCE
 from ..core import EXIT_SOME_FAILED, flag_name, missing_extra
 from ..export import TARGETS, TRAINERS, ExportError, exporter, licence_note
 from .command_base import (
+    BESIDE_RUNS,
     PATH,
     WRITTEN_FOLDER,
     Command,
     Decorator,
-    begin_folder,
+    beside_runs,
     option,
     runs_argument,
     say,
@@ -63,7 +64,7 @@ _SERVERS = "; ".join(f"{name}: {row.server}" for name, row in TARGETS.items() if
 @option(
     "--out",
     "DIR",
-    f"Folder that is written [default: outputs/export/TARGET; {_SERVERS}].",
+    f"Folder that is written [default: export/TARGET, {BESIDE_RUNS}; {_SERVERS}].",
     type=WRITTEN_FOLDER,
 )
 @_flag(
@@ -106,9 +107,9 @@ def command(runs: tuple[Path, ...], target: str, out: Path | None, **flags: Any)
         for note in licence_note(specified["licence"]):
             say(f"note: {note}", file=sys.stderr)
     if out is None:
-        out = default_folder(target)
+        out = default_folder(target, runs)
         if out is not None:
-            begin_folder(out)
+            WRITTEN_FOLDER.begin(out, "--out")
     # They import pyarrow and scipy, which a --help need not wait for.
     from ..scoring import load_runs
 
@@ -128,10 +129,12 @@ def command(runs: tuple[Path, ...], target: str, out: Path | None, **flags: Any)
     return 0
 
 
-def default_folder(target: str) -> Path | None:
+def default_folder(target: str, runs: Sequence[Path]) -> Path | None:
     """Return the folder of a target; None where a server takes the results."""
     server = TARGETS[target].server
-    return None if server and os.environ.get(server) else Path("outputs", "export", target)
+    if server and os.environ.get(server):
+        return None
+    return beside_runs(runs, "export") / target
 
 
 def _checked(runs: Sequence[Run], out: Path | None) -> Sequence[Run]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,11 +12,12 @@ from typing import TYPE_CHECKING
 import click
 
 from ..benchmarks import benchmarks
-from ..core import as_called, counted, suffix_of
+from ..core import EXIT_SOME_FAILED, as_called, counted, suffix_of
 from ..leaderboard import (
     Board,
     PaperStyle,
     Table,
+    asked_at,
     board_folder,
     cheapest_formats,
     cheapest_sentence,
@@ -25,12 +27,13 @@ from ..leaderboard import (
     formats_chosen,
     lost_table,
     metric_table,
+    of_answered_calls,
     remarks,
     words_table,
     write_board,
 )
 from ..leaderboard import boards as make_boards
-from ..protocol import Reviews
+from ..protocol import ANOTHER_NAME, Reviews
 from ..scoring import PluginMissingError, RowData, Run, load_runs, reviewed_runs
 from ..storage import (
     demonstrations_below,
@@ -39,12 +42,15 @@ from ..storage import (
     scores_with_reviews,
 )
 from .command_base import (
+    BESIDE_RUNS,
     WRITTEN_FOLDER,
     Command,
     begin_folder,
+    beside_runs,
     figures_option,
     is_quiet,
     option,
+    print_note,
     results_argument,
     reviews_option,
     say,
@@ -62,6 +68,8 @@ from .printing import (
 if TYPE_CHECKING:
     from ..data import PublishedFigure
 
+_FOLDER = "leaderboard"
+
 format_option = click.option(
     "--format",
     "formats",
@@ -76,9 +84,8 @@ format_option = click.option(
 @option(
     "--out",
     "DIR",
-    "Folder to write tables to.",
+    f"Folder to write tables to.  [default: {_FOLDER}, {BESIDE_RUNS}]",
     type=WRITTEN_FOLDER,
-    default=Path("outputs/leaderboard"),
 )
 @format_option
 @reviews_option
@@ -98,7 +105,7 @@ format_option = click.option(
 )
 def command(
     runs: tuple[Path, ...],
-    out: Path,
+    out: Path | None,
     formats: tuple[str, ...],
     reviews: tuple[Path, ...],
     figures_file: Path | None,
@@ -110,7 +117,7 @@ def command(
     RUN is a scored prediction file, or a folder of them. With --reviews, each dataset whose labels
     were reviewed has a second column, next to its first.
     """
-    if suffix_of(out) in (".csv", ".xlsx", ".json", ".md", ".tex", ".html"):
+    if out is not None and suffix_of(out) in (".csv", ".xlsx", ".json", ".md", ".tex", ".html"):
         raise ValueError(
             f"--out {out}: it should be a folder, for tables of all kinds. Type --out {out.stem}"
         )
@@ -118,23 +125,24 @@ def command(
         if reviews:
             raise ValueError("--best-marks excludes --reviews: stage 1 has no boxes to review")
         return _write_best_marks(runs)
+    out = out or WRITTEN_FOLDER.begin(beside_runs(runs, _FOLDER), "--out")
     for benchmark in benchmarks():
         begin_folder(out / benchmark.name)
     boards = boards_from(runs, formats, RowData.SUMS, reviews, figures_in(figures_file))
-    for board in boards:
+    shown = boards_with_runs(boards, "leaderboard")
+    for board in shown:
         if len(boards) > 1:
             say(f"{board.benchmark.name}:")
         folder = board_folder(board, out)
         before = count_runs_of_tables(folder)
         files = write_board(board, folder, style=PaperStyle(style))
-        if board.datasets:
-            print_board(board)
+        print_board(board)
         print_remarks(board, "leaderboard.md")
         instead = ""
         if before is not None and before != len(board.runs):
             instead = f", in place of those of {counted(before, 'run')}"
         print_folded(f"{folder}/: {', '.join(path.name for path in files)}{instead}")
-    return 0
+    return 0 if len(shown) == len(boards) else EXIT_SOME_FAILED
 
 
 def figures_in(path: Path | None) -> Sequence[PublishedFigure]:
@@ -186,6 +194,43 @@ def boards_from(
     if decided is not None:
         loaded += with_reviews(loaded, decided, keep)
     return make_boards(loaded, formats, figures)
+
+
+def boards_with_runs(boards: Sequence[Board], command: str) -> list[Board]:
+    """Return the boards that have a run to show; say of the others why they have none.
+
+    Raises:
+        ValueError: nothing can be shown, so that ``command`` should write nothing.
+    """
+    shown = [board for board in boards if board.runs]
+    whys = [_why_empty(board, command) for board in boards if not board.runs]
+    if not shown:
+        raise ValueError("\n".join(whys))
+    for why in whys:
+        print_note(f"error: {why}")
+    return shown
+
+
+_MOST_REASONS = 6  # Of runs that are not shown
+
+
+def _why_empty(board: Board, command: str) -> str:
+    """Say why a benchmark has no run to show, and what to type."""
+    lines = list(_excluded_lines(board))
+    said = [
+        f"nothing of {board.benchmark.name} can be shown, so nothing is written:",
+        *lines[:_MOST_REASONS],
+    ]
+    if len(lines) > _MOST_REASONS:
+        said.append(f"  and {len(lines) - _MOST_REASONS} more reasons")
+    measured, _ = of_answered_calls(each.run for each in board.excluded if each.run.rows)
+    if measured:
+        newest = max(measured, key=lambda run: asked_at(run) or "")
+        said.append(
+            f"One run alone is shown: run_findit.py {command} {shlex.quote(str(newest.path))}"
+        )
+        said.append(f"To compare two, ask one under another name: {ANOTHER_NAME}")
+    return "\n".join(said)
 
 
 def with_reviews(runs: Sequence[Run], reviews: Reviews, keep: RowData) -> list[Run]:
@@ -272,14 +317,17 @@ def print_remarks(board: Board, rest: str) -> None:
         print_lines([f"{title}: {line}" for line in lines], rest)
     if board.excluded:
         say(f"Not compared with the rest: {counted(len(board.excluded), 'run')}")
+    print_lines(list(_excluded_lines(board)), rest)
+
+
+def _excluded_lines(board: Board) -> Iterator[str]:
+    """Yield a line for each reason for which runs are not compared."""
     by_reason: dict[str, list[Run]] = {}
     for excluded in board.excluded:
         by_reason.setdefault(excluded.reason, []).append(excluded.run)
-    lines = []
     for reason, (first, *others) in by_reason.items():
         more = f" and {len(others):,} more" if others else ""
-        lines.append(f"  {first.model} {first.variant.name} ({first.path}){more}: {reason}")
-    print_lines(lines, rest)
+        yield f"  {first.model} {first.variant.name} ({first.path}){more}: {reason}"
 
 
 def _write_best_marks(runs: Sequence[Path]) -> int:

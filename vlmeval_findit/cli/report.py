@@ -42,8 +42,10 @@ from ..scoring import RowData
 from ..storage import SWEEP_JOURNAL
 from ..sweeps import Sweep, read_sweep, stage_variants
 from .command_base import (
+    BESIDE_RUNS,
     WRITTEN_FILE,
     Command,
+    beside_runs,
     figures_option,
     is_verbose,
     option,
@@ -54,10 +56,12 @@ from .command_base import (
     say_traceback,
     switch,
 )
-from .leaderboard import boards_from, figures_in, format_option, print_remarks
+from .leaderboard import boards_from, boards_with_runs, figures_in, format_option, print_remarks
 
 if TYPE_CHECKING:
     from ..data import PublishedFigure
+
+_PAGE = "report.html"
 
 EVERY = 5.0
 """Seconds between two reads of a sweep."""
@@ -71,7 +75,7 @@ EVERY = 5.0
     ],
 )
 @results_argument
-@option("--out", "FILE", "Page.", type=WRITTEN_FILE, default=Path("outputs/report.html"))
+@option("--out", "FILE", f"Page.  [default: {_PAGE}, {BESIDE_RUNS}]", type=WRITTEN_FILE)
 @option(
     "--cards",
     "N",
@@ -99,7 +103,7 @@ EVERY = 5.0
 )
 def command(
     runs: tuple[Path, ...],
-    out: Path,
+    out: Path | None,
     cards: int,
     compared: tuple[str, str] | None,
     formats: tuple[str, ...],
@@ -117,10 +121,14 @@ def command(
             raise ValueError(f"--watch excludes {excluded}: leave them out")
         if len(runs) > 1:
             raise ValueError("--watch follows one sweep: name its file or its work dir")
-        return _watch(runs[0], out, every or EVERY)
+        files = _files_of(runs[0])
+        folder = read_sweep(runs[0]).work_dir if runs[0].is_file() else runs[0]
+        page = out or WRITTEN_FILE.begin(folder / _PAGE, "--out")
+        return _watch(files, page, every or EVERY)
     if every is not None:
         raise ValueError("--every needs --watch")
     figures = figures_in(figures_file)
+    out = out or WRITTEN_FILE.begin(beside_runs(runs, _PAGE), "--out")
     return write_report(runs, out, compared or (), formats, cards, reviews, figures)
 
 
@@ -137,7 +145,8 @@ def write_report(
 
     A section that cannot be made is named, on the page and here; the others are written.
     """
-    boards = boards_from(runs, formats, RowData.SUMS, reviews, figures)
+    every = boards_from(runs, formats, RowData.SUMS, reviews, figures)
+    boards = boards_with_runs(every, "report")
     sides = sides_of(compared, boards)
     out.parent.mkdir(parents=True, exist_ok=True)
     pages = []
@@ -151,7 +160,7 @@ def write_report(
         pages.append((board, path, failures))
     replaced = {path: read_shown(path) for path in texts}
     write_together(texts)
-    status = 0
+    status = 0 if len(boards) == len(every) else EXIT_SOME_FAILED
     for board, path, failures in pages:
         if len(boards) > 1:
             say(f"{board.benchmark.name}:")
@@ -179,9 +188,9 @@ def _print_failure(path: Path, failure: SectionFailure) -> None:
 # --- a page that follows a sweep while it runs ---
 
 
-def _watch(path: Path, out: Path, every: float) -> int:
+def _watch(files: SweepFiles, out: Path, every: float) -> int:
     """Write the page of a sweep again and again, until it has ended; the page is always whole."""
-    followed = FollowedSweep(_files_of(path))
+    followed = FollowedSweep(files)
     out.parent.mkdir(parents=True, exist_ok=True)
     snapshot: SweepSnapshot | None = None
     is_announced = False

@@ -47,7 +47,7 @@ def print_readings(results: Iterable[CellResult]) -> None:
     for result in results:
         # One after the other: their details do not fit into memory together.
         run = load_run(RunFiles(result.path).provenance)
-        for note in reading_notes(run.benchmark, run.rows, run.sums):
+        for note in reading_notes(run):
             lines.append(f"{result.model} {result.variant.name}: {note}")
     print_lines(lines, WHOLE_OUTPUT)
 

@@ -71,7 +71,7 @@ from .run_line import (
     parse_host_flags,
     refuse_foreign_words,
 )
-from .sweep import results_of, run_or_count
+from .sweep import FORMATS_FILE, results_of, run_or_count
 from .who_answers import all_deployments, budget_for, deployments_for, with_options
 
 _FOR_HOST_MODELS = ("base_url", "key", "timeout", "extra_body")
@@ -290,7 +290,7 @@ def _run_samples(run: RunLine) -> int:
     if run.awaited:
         deployments_for(sweep, run.options, budget_for(sweep), awaited=True)
         return 0
-    return run_or_count(sweep, run.options, sweep.work_dir / "best_formats.yaml")
+    return run_or_count(sweep, run.options, sweep.work_dir / FORMATS_FILE)
 
 
 def _sweep(run: RunLine) -> Sweep:

@@ -291,4 +291,4 @@ def _notes(run: RunScore) -> Iterator[str]:
     yield from filter(None, (run.stated_note, run.answered_note, run.reply_note))
     if run.coords_doubt is not None:
         yield f"{run.coords_doubt} {as_called('(see: run_findit.py coords)')}"
-    yield from reading_notes(run.benchmark, run.rows, run.sums)
+    yield from reading_notes(run)

@@ -30,7 +30,7 @@ from .early_checks import check_amounts, note_of_shared_names, refuse_untabled
 from .model_options import MODEL, model_options
 from .printing import print_folded
 from .run_line import RunCommand
-from .sweep import run_or_count
+from .sweep import FORMATS_FILE, run_or_count
 from .who_answers import with_options
 
 _USUAL_TABLE = "Pascal"
@@ -72,9 +72,9 @@ _USUAL_TABLE = "Pascal"
 @option(
     "--out",
     "FILE",
-    "The formats with their values, for sweep --formats.",
+    f"The formats with their values, for sweep --formats.  [default: {FORMATS_FILE} in --work-dir, "
+    "else in outputs]",
     type=WRITTEN,
-    default=Path("outputs/best_formats.yaml"),
 )
 @option("--work-dir", "DIR", "Folder of the results.  [default: outputs/search]", type=PATH)
 @option(
@@ -100,7 +100,7 @@ def command(
     limit: int,
     marks: str | None,
     race: bool,
-    out: Path,
+    out: Path | None,
     work_dir: Path | None,
     journal: Path | None,
 ) -> int:
@@ -120,10 +120,9 @@ def command(
     reads_boxes = isinstance(table, AnnotationTable) or table.in_boxes
     if reads_boxes and find_model(name) is None and space_or_variable(entry.space, None) is None:
         refuse_untabled(entry)
-    places = (
-        work_dir or Path("outputs/search"),
-        journal or (work_dir or Path("outputs")) / SWEEP_JOURNAL,
-    )
+    beside = work_dir or Path("outputs")
+    out = out or WRITTEN.begin(beside / FORMATS_FILE, "--out")
+    places = (work_dir or Path("outputs/search"), journal or beside / SWEEP_JOURNAL)
     sweep = search_sweep(entry, table, limit, places, _marks(marks), race)
     sweep = with_options(sweep, options)
     try:

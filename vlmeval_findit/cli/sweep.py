@@ -54,6 +54,8 @@ from .result_lines import (
 )
 from .who_answers import budget_for, deployments_for, with_options
 
+FORMATS_FILE = "best_formats.yaml"
+
 
 @click.command(
     cls=AskingCommand,
@@ -116,7 +118,7 @@ def sweep_command(
             )
             raise ValueError(f"--formats {formats}: the file {not_there(formats, made)}")
         sweep = in_best_formats(sweep, BestFormats(formats))
-    return run_or_count(sweep, options, sweep.work_dir / "best_formats.yaml")
+    return run_or_count(sweep, options, sweep.work_dir / FORMATS_FILE)
 
 
 def run_or_count(sweep: Sweep, options: ModelOptions, formats_file: Path) -> int:

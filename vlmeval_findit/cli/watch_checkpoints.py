@@ -257,5 +257,5 @@ def _print_curves(name: str, work_dir: Path, tracker: str | None, said: set[str]
             print_folded(note.text)
     if tracker is not None and datasets:
         comparable = [run for dataset in datasets for run in dataset.runs]
-        for line in exporter(tracker)(comparable, default_folder(tracker)):
+        for line in exporter(tracker)(comparable, default_folder(tracker, [work_dir])):
             print_folded(line)

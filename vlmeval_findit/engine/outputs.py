@@ -12,6 +12,7 @@ from ..benchmarks import benchmark_of
 from ..boxes import SpaceError, space_from
 from ..models import find_model, settings_of_model, space_source
 from ..protocol import (
+    ANOTHER_NAME,
     HEADER,
     HEADERS_KEY,
     IMAGES_KEY,
@@ -32,6 +33,7 @@ from ..protocol import (
     merge_for_resume,
     refuse_variable,
     stating_flag,
+    under_another_name,
 )
 from ..scoring import run_identity
 from ..storage import (
@@ -217,7 +219,7 @@ def notes_on_answers(output: Output, keys: Iterable[str], journal: JournalView) 
     of_what = f"for images {whose}" if whose else "of another run"
     what = f"{output.path}: the journal {journal.path} has answers {of_what}"
     is_of_run = journal.path == RunFiles(output.path).calls
-    elsewhere = "Use another --work-dir." if is_of_run else "Use another --journal."
+    elsewhere = under_another_name(output.identity) if is_of_run else "Use another --journal."
     if others and all(each.is_space for each in others):
         flag = stating_flag(SPACE_SETTING, output.identity.space)
         elsewhere += f" To score what is answered in this space: findit score RUN {flag}."
@@ -234,7 +236,8 @@ def _tell_proxies(
     if others and answering.headers is not None:
         log.warning(
             "%s: answers came through other proxies (%s) than calls do now (%s). One that forwards "
-            "changes nothing; is one a gateway that chooses models, use another --work-dir",
+            "changes nothing; is one a gateway that chooses models, ask under another name: "
+            f"{ANOTHER_NAME}",
             output.path,
             ", ".join(others),
             now,

@@ -30,6 +30,7 @@ from ..protocol import (
     apply_force,
     merge_for_resume,
     settings_from,
+    under_another_name,
 )
 from ..scoring import identity_of_others
 from ..storage import RunFiles, lmu_data_root, read_record, write_identity
@@ -122,7 +123,7 @@ def who_answers(
     who = answering.endpoint or answering.checkpoint or answering.kind
     conflict = IdentityConflict("who answered", NOT_SET, who)
     what = f"{there[0]} has answers, and nothing says whose ({files.record.name} is not there)"
-    advice = "Use another --work-dir, or another name for the model, or move the answers away."
+    advice = f"Move the answers away. {under_another_name(now)}"
     notes = apply_force([conflict], forced, what, advice)
     return replace(now, forced=tuple(f"went on: {note}" for note in notes))
 

@@ -5,6 +5,7 @@ from .board import (
     RankedValue as RankedValue,
     DatasetMean as DatasetMean,
     Board as Board,
+    BoardCell as BoardCell,
     boards as boards,
     make_board as make_board,
     difference_of as difference_of,
@@ -16,6 +17,7 @@ from .comparable import (
     group_comparable as group_comparable,
     of_one_scorer as of_one_scorer,
     of_answered_calls as of_answered_calls,
+    asked_at as asked_at,
     group_by as group_by,
 )
 
@@ -41,6 +43,9 @@ from .notes import (
     datasets_in_words as datasets_in_words,
     formats_used as formats_used,
     SPACE_IN_DOUBT as SPACE_IN_DOUBT,
+    FORMAT_NOT_FOLLOWED as FORMAT_NOT_FOLLOWED,
+    NOTHING_FOUND as NOTHING_FOUND,
+    ODD_REPLIES as ODD_REPLIES,
     formats_chosen as formats_chosen,
     formats_tried as formats_tried,
     formats_compared as formats_compared,

@@ -10,7 +10,15 @@ from operator import itemgetter
 from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
-from ..analysis import ELSEWHERE, ELSEWHERE_MEANING, UNEVEN_DATASETS, ranking_rule, transparent_rows
+from ..analysis import (
+    ELSEWHERE,
+    ELSEWHERE_MEANING,
+    UNEVEN_DATASETS,
+    adherence_note,
+    nothing_found_note,
+    ranking_rule,
+    transparent_rows,
+)
 from ..benchmarks.findit import FALSE_ALARM_RATE, REJECTION_ACCURACY, mask_line, rejection_line
 from ..core import counted
 from ..protocol import add_up
@@ -43,7 +51,11 @@ from .published_rows import other_annotations
 from .result_table import NONE, Note
 
 MOST = 12  # Most models that notes name; the tables have all
-SPACE_IN_DOUBT = "Coordinate space in doubt"  # Title of a remark
+# Titles of remarks that come before any reading of scores
+SPACE_IN_DOUBT = "Coordinate space in doubt"
+FORMAT_NOT_FOLLOWED = "Format not followed"
+NOTHING_FOUND = "Nothing found"
+ODD_REPLIES = "Odd replies"
 _MOST_ALIKE = 3  # Most lines that differ in their numbers only
 _FEWEST_ALL = 3  # "All 2 models" says no more than their names
 
@@ -191,6 +203,8 @@ def remarks(board: Board, only_reported: bool = False) -> list[Note]:
     """Return the doubts about values, by kind; every output shows them."""
     counted_runs = [row for row in board.runs if row.dataset in board.counted_datasets]
     shown = [row.run for row in counted_runs if row.reported or not only_reported]
+    # A search asks formats that a model does not know: that is no doubt
+    reported = [row.run for row in counted_runs if row.reported]
     datasets = [each for each in board.datasets if each.name in board.counted_datasets]
 
     def by_dataset(remark_of: Callable[[ComparableRuns], object]) -> list[str]:
@@ -198,8 +212,10 @@ def remarks(board: Board, only_reported: bool = False) -> list[Note]:
         lines = [(name, f": {remark}") for name, remark in named if remark]
         return _together(lines, _datasets(board))
 
-    def by_run(remark_of: Callable[[Run], str | None]) -> list[str]:
-        named = [(run.model, run.variant.name, remark_of(run) or "") for run in shown]
+    def by_run(
+        remark_of: Callable[[Run], str | None], of: Sequence[Run] = tuple(shown)
+    ) -> list[str]:
+        named = [(run.model, run.variant.name, remark_of(run) or "") for run in of]
         return condensed((each for each in named if each[2]), board.models)
 
     lines = {
@@ -209,7 +225,9 @@ def remarks(board: Board, only_reported: bool = False) -> list[Note]:
             *by_run(lambda run: run.provenance.answered_note),
             *_answering_lines(board),
         ],
-        "Replies": by_run(lambda run: run.provenance.reply_note),
+        ODD_REPLIES: by_run(lambda run: run.provenance.reply_note),
+        FORMAT_NOT_FOLLOWED: by_run(adherence_note, reported),
+        NOTHING_FOUND: by_run(nothing_found_note, reported),
         "Stated by the user": by_run(lambda run: run.provenance.stated_note),
         SPACE_IN_DOUBT: by_run(_doubt),
         "Formats tried": _tried_lines(board),

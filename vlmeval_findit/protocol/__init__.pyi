@@ -214,6 +214,7 @@ from .identity import (
 )
 
 from .contradictions import (
+    ANOTHER_NAME as ANOTHER_NAME,
     identity_conflicts as identity_conflicts,
     merge_for_resume as merge_for_resume,
     Predictions as Predictions,
@@ -223,6 +224,7 @@ from .contradictions import (
     plugin_conflicts as plugin_conflicts,
     apply_force as apply_force,
     refuse_variable as refuse_variable,
+    under_another_name as under_another_name,
 )
 
 from .error_analysis import (

@@ -6,6 +6,7 @@ Contradictions are refused together, or recorded as forced with ``--force``.
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
@@ -113,7 +114,7 @@ def merge_for_resume(
     if recorded is None:
         return now
     conflicts = identity_conflicts(recorded, now)
-    elsewhere = "Use another --work-dir, or another name for the model."
+    elsewhere = under_another_name(now)
     if recorded.rows and now.rows and set(now.rows) < set(recorded.rows):
         elsewhere = (
             f"It was asked all rows of these, and more: leave --limit {len(now.rows)} out to go on "
@@ -133,6 +134,20 @@ def merge_for_resume(
         earlier_proxies=_earlier_proxies(recorded, now),
         asked_at=recorded.asked_at,
     )
+
+
+ANOTHER_NAME = "--model OTHER=SERVED --like NAME"
+
+
+def under_another_name(run: Identity) -> str:
+    """Say how a run is asked beside another of its model's name, so that both are compared."""
+    who = run.answering
+    advice = "Use another name for the model: runs under one name that differ are not compared"
+    if who.checkpoint is None or who.in_vlmevalkit or is_under_vlmevalkit():
+        return f"{advice}, in whatever folder."
+    words = ["--model", f"{run.model}-2={who.checkpoint}"]
+    like = ["--like", who.row] if who.row is not None else []
+    return f"{advice}. Type: {shlex.join([*words, *like])}."
 
 
 def _completed(before: Answering, now: Answering) -> Answering:

@@ -8,10 +8,14 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from ..analysis import ELSEWHERE
-from ..core import counted
+from ..core import counted, first_few
 from ..leaderboard import (
+    FORMAT_NOT_FOLLOWED,
+    NOTHING_FOUND,
+    ODD_REPLIES,
     SPACE_IN_DOUBT,
     Board,
+    BoardCell,
     RankedValue,
     cells_on_datasets,
     difference_of,
@@ -150,7 +154,7 @@ def headlines_of(
         *first,
         *(_certain(board, panel) if panel.has_best else ()),
         *_failed_calls(board),
-        *_doubtful_space(board),
+        *_doubts(board),
         *(_format(board, panel) if panel.has_best else ()),
         *_error(panel.dots[0], losses),
     ]
@@ -248,19 +252,38 @@ def _certain(board: Board, panel: Panel) -> Iterator[Headline]:
         return
     # Those below the best that it is not significantly better than; not all are drawn.
     rivals = best.entry.ranks.worst - 1
+    unsure = _misread(board, panel)
     if not rivals:
-        yield Headline(question, "Yes", _lead(board, others[0], len(others)))
+        because = "; ".join(filter(None, (_lead(board, others[0], len(others)), unsure)))
+        yield Headline(question, "Only if boxes are read right" if unsure else "Yes", because)
         return
     drawn = [dot for dot in others if dot.to_best is not None and not dot.to_best.significant]
     tested = [dot for dot in drawn if dot.to_best and dot.to_best.verdict is not Verdict.NOT_TESTED]
     if not tested and drawn:
         why = f"{_margin(board, drawn[0])} between {best.model} and {drawn[0].model}"
         because = f"{why}, {UNTESTED_STANDING}: {_why_untested(best, drawn[0])}"
-        yield Headline(question, "Not known", because)
+        yield Headline(question, "Not known", "; ".join(filter(None, (because, unsure))))
         return
     because = _lead(board, tested[0], len(others)) if tested else ""
     whom = f"{counted(rivals, 'model')} may be as good" if rivals > 1 or not tested else ""
-    yield Headline(question, "No, it may be chance", "; ".join(filter(None, (because, whom))))
+    yield Headline(
+        question, "No, it may be chance", "; ".join(filter(None, (because, whom, unsure)))
+    )
+
+
+def _misread(board: Board, panel: Panel) -> str:
+    """Name the compared models whose boxes may be misread: another space may change the order."""
+    doubted = {cell.model for cell in cells_on_datasets(board) if _is_in_doubt(cell, panel)}
+    named = [dot.model for dot in panel.dots if dot.model in doubted]
+    if not named:
+        return ""
+    return f"{SPACE_IN_DOUBT[:1].lower()}{SPACE_IN_DOUBT[1:]} of {first_few(named, _MOST_FAILING)}"
+
+
+def _is_in_doubt(cell: BoardCell, panel: Panel) -> bool:
+    if cell.run is None or cell.dataset not in panel.datasets:
+        return False
+    return cell.run.provenance.coords_doubt is not None
 
 
 def _lead(board: Board, other: Dot, others: int) -> str:
@@ -318,16 +341,26 @@ def _failed_calls(board: Board) -> Iterator[Headline]:
     yield Headline("Was every call answered?", answer, because)
 
 
-def _doubtful_space(board: Board) -> Iterator[Headline]:
-    """Yield the warning that comes before any reading of scores: boxes may be misread.
+# The questions that remarks answer, by their titles
+_DOUBTS = {
+    ODD_REPLIES: "Were queries answered as usual?",
+    FORMAT_NOT_FOLLOWED: "Are replies in the format that was asked for?",
+    NOTHING_FOUND: "Does the model find what is there?",
+    SPACE_IN_DOUBT: "Are boxes read as they are meant?",
+}
 
-    It is of reported formats; Notes have those that nothing is ranked by, too.
+
+def _doubts(board: Board) -> Iterator[Headline]:
+    """Yield the warnings that come before any reading of scores.
+
+    They are of reported formats; Notes have those that nothing is ranked by, too.
     """
-    lines = dict(remarks(board, only_reported=True)).get(SPACE_IN_DOUBT)
-    if lines:
-        first, *others = lines
-        more = f"; {len(others)} more in Notes" if others else ""
-        yield Headline("Are boxes read as they are meant?", SPACE_IN_DOUBT, f"{first}{more}")
+    lines_of = dict(remarks(board, only_reported=True))
+    for title, question in _DOUBTS.items():
+        if lines := lines_of.get(title):
+            first, *others = lines
+            more = f"; {len(others)} more in Notes" if others else ""
+            yield Headline(question, title, f"{first}{more}")
 
 
 def _format(board: Board, panel: Panel) -> Iterator[Headline]:

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 
 from ..core import agreeing, as_called
-from ..protocol import PROCESSOR_KEY, TEXTS_UNDER, Reply
+from ..protocol import ANOTHER_NAME, PROCESSOR_KEY, TEXTS_UNDER, Reply
 from .prompt_tokens import FEWER_THAN_OTHERS, FEWER_THAN_TEXT
 
 _MANY = 0.5  # Share of empty or cut replies that is reported without any other sign
@@ -31,7 +31,7 @@ _UNSEEN = {
         "theirs"
     ),
 }
-_ASK_WITHOUT_GATEWAY = "Ask it without a gateway between, with another --work-dir"
+_ASK_WITHOUT_GATEWAY = f"Ask it without a gateway between, under another name: {ANOTHER_NAME}"
 
 
 def count_replies(replies: Iterable[Reply]) -> Counter[str]:
@@ -125,7 +125,7 @@ def _notes_on_ends(counts: Mapping[str, float]) -> Iterator[str]:
         where = f", {in_thought:,} of them while thinking" if in_thought else ""
         yield (
             f"{_share(counts, CUT)} cut off at the token limit{where}: ask again with a higher "
-            f"limit, {_higher_limit(counts)}, and with another --work-dir"
+            f"limit, {_higher_limit(counts)}, under another name: {ANOTHER_NAME}"
         )
     if counts.get(ENDS_IN_THOUGHT, 0) >= max(many, 1):
         share = _share(counts, ENDS_IN_THOUGHT, "has", "have")

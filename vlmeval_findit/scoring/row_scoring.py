@@ -76,8 +76,12 @@ class RunScore:
     reviews: ScoreReviews | None = None  # Of labels, that it was scored with
 
     @property
+    def variant(self) -> DatasetVariant:
+        return self.dataset.variant
+
+    @property
     def benchmark(self) -> Benchmark:
-        return benchmarks.benchmark_of(self.dataset.variant)
+        return benchmarks.benchmark_of(self.variant)
 
     def values(self, metrics: Iterable[Metric]) -> Mapping[str, float | None]:
         """Return metrics by name, in percent; none has a value if no call was answered."""
