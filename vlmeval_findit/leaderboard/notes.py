@@ -51,11 +51,10 @@ from .published_rows import other_annotations
 from .result_table import NONE, Note
 
 MOST = 12  # Most models that notes name; the tables have all
-# Titles of remarks that come before any reading of scores
-SPACE_IN_DOUBT = "Coordinate space in doubt"
-FORMAT_NOT_FOLLOWED = "Format not followed"
-NOTHING_FOUND = "Nothing found"
-ODD_REPLIES = "Odd replies"
+SPACE_IN_DOUBT = "Coordinate space in doubt"  # Title of a remark
+FORMAT_NOT_FOLLOWED = "Format not followed"  # Title of a remark
+NOTHING_FOUND = "Nothing found"  # Title of a remark
+ODD_REPLIES = "Odd replies"  # Title of a remark
 _MOST_ALIKE = 3  # Most lines that differ in their numbers only
 _FEWEST_ALL = 3  # "All 2 models" says no more than their names
 

@@ -136,7 +136,7 @@ def merge_for_resume(
     )
 
 
-ANOTHER_NAME = "--model OTHER=SERVED --like NAME"
+ANOTHER_NAME = "--model OTHER=SERVED --like NAME"  # What to type for a run beside another
 
 
 def under_another_name(run: Identity) -> str:
