@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -15,7 +16,7 @@ from scored_runs import CallResult, World, query, saying, speaking, with_facts
 
 from vlmeval_findit.analysis import BestFormats, FormatAverage, choose_best_format, rank_formats
 from vlmeval_findit.benchmarks.findit import BENCHMARK, parse
-from vlmeval_findit.cli import report_formats
+from vlmeval_findit.cli import print_doubts, report_formats
 from vlmeval_findit.leaderboard import make_board
 from vlmeval_findit.protocol import FAILED_ANSWER
 from vlmeval_findit.report import make_page
@@ -33,6 +34,10 @@ def results_of(runs: Iterable[Run]) -> list[CellResult]:
 
 def model(written: str, loose: float = 0) -> CallResult:
     return speaking(f"FindIt_Pascal_{written}", 1.0, loose)
+
+
+def but_for_the_first(answer: CallResult) -> CallResult:
+    return lambda item, rng: answer(item, rng) if item.index else "[]"
 
 
 # What each format answers, and which is the best.
@@ -88,6 +93,78 @@ def test_everything_names_the_same_format(
     assert f"<code>{expected}</code> on Pascal: <b>M</b>" in page
     [label] = re.findall(r'"description":"F1@0.5[^"]* by rep[^"]*; reported: M ([^"]+)"', page)
     assert label.removesuffix(" bbox").replace(" ", "_") == expected
+
+
+# The formats that answer all of 40 queries, all but one, and none; and what is said
+AS_GOOD = {
+    "one alone": ({"xyxy_json"}, set(), ()),
+    "a tie": (
+        {"xyxy_text", "xyxy_json", "xywh_json"},
+        set(),
+        ("a tie, of which it is the first: xyxy_json, xywh_json have the same values",),
+    ),
+    "noise": (
+        {"xyxy_json"},
+        {"xywh_json"},
+        ("within noise: xywh_json is not told apart from it",),
+    ),
+    "both": (
+        {"xyxy_json", "xyxy_text"},
+        {"xywh_json"},
+        ("a tie, of which it is the first: ", "within noise: xywh_json is not told apart"),
+    ),
+}
+
+
+@pytest.mark.parametrize("case", few_fast(AS_GOOD, 4))
+def test_formats_as_good_as_the_best_are_named(
+    case: str, world: World, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    right, nearly, expected = AS_GOOD[case]
+    world.table("Pascal", [query(i, picture=f"{i // 2}.jpg") for i in range(40)])
+    for written in ("xyxy_json", "xyxy_text", "xywh_json"):
+        answer = saying("[]")
+        if written in right:
+            answer = model(written)
+        elif written in nearly:
+            answer = but_for_the_first(model(written))
+        world.predict("M", f"FindIt_Pascal_{written}", answer)
+    report_formats(results_of(load_runs([world.runs])), tmp_path / "formats.yaml")
+    said = " ".join(capsys.readouterr().out.split())
+    assert ("a tie" in said, "within noise" in said) == (
+        any("a tie" in each for each in expected),
+        any("within noise" in each for each in expected),
+    )
+    for each in expected:
+        assert each in said
+
+
+# What is said of runs, by the field, with its counts
+DOUBTS = {
+    "coords_doubt": "declared {}, but the answers follow pixels ({} of 12 agree)",
+    "reply_note": "{1} of 12 replies are empty, {0}",
+    "stated_note": "read in {}, as stated, {}",
+}
+
+
+@pytest.mark.parametrize("field", DOUBTS)
+def test_a_doubt_is_said_only_of_the_runs_that_have_it(
+    field: str, world: World, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One of xywh is not said of "xyxy and 3 more"; counts make no other doubt."""
+    results = []
+    for at, written in enumerate(("xyxy_json", "xyxy_text", "xywh_json", "xywh_text")):
+        run = world.run("M", f"FindIt_Pascal_{written}", saying("[]"))
+        count = at if field != "stated_note" else "x"
+        text = DOUBTS[field].format(written.partition("_")[0], count)
+        results += [replace(each, **{field: text}) for each in results_of([run])]
+    print_doubts(results)
+    said = " ".join(capsys.readouterr().out.split())
+    for order in ("xyxy", "xywh"):
+        assert f"M FindIt_Pascal_{order}_json and 1 more: " in said
+        line = said.partition(f"M FindIt_Pascal_{order}_json and 1 more: ")[2].partition(" M ")[0]
+        assert order in line
+        assert {"xyxy": "xywh", "xywh": "xyxy"}[order] not in line
 
 
 def test_no_format_is_the_best_of_formats_without_a_hit(

@@ -26,7 +26,7 @@ MODELS: dict[str, Sequence[str]] = {
 }
 CHANGES: dict[str, Sequence[str]] = {
     "setting": ("--temperature", "0.7"),
-    "space": ("--space", "unit"),
+    "space": ("--space", "pixels"),
 }
 
 
@@ -43,7 +43,9 @@ def test_what_is_advised_keeps_runs_comparable(
         first = [word.format(url=server.url) for word in MODELS[model]]
         assert main([*RUN, *first]) == 0
         assert main([*RUN, *first, *CHANGES[change]]) == 2
-        typed = re.search(r"Use another name for the model.*Type: (.*?)\. --force", said(capsys))
+        refused = said(capsys)
+        assert "setting images" not in refused, "a space decides it"
+        typed = re.search(r"Use another name for the model.*Type: (.*?)\. --force", refused)
         assert typed is not None
         named = shlex.split(typed[1])
         rest = [*_without(first, "--model", "--like"), *CHANGES[change]]

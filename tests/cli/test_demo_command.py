@@ -108,6 +108,34 @@ def test_a_second_run_prints_the_same_and_asks_nothing(demonstrated: Demonstrate
     assert {path: path.read_bytes() for path in demonstrated.work.glob("calls.jsonl*")} == journal
 
 
+@pytest.mark.parametrize("is_script_there", [True, False])
+@pytest.mark.parametrize("on_path", ["this", "another", "none"])
+def test_it_advises_what_can_be_typed(
+    is_script_there: bool,
+    on_path: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """``findit`` where it is this installation's, or will be once that is activated."""
+    folders = {name: tmp_path / name / "bin" for name in ("this", "another", "none")}
+    for folder in folders.values():
+        folder.mkdir(parents=True)
+    for name in ("this", "another"):
+        for program in ("python", "findit"):
+            path = folders[name] / program
+            if program == "python" or name == "another" or is_script_there:
+                path.touch(0o755)
+    (folders["this"] / "activate").touch()
+    monkeypatch.setattr("sys.executable", str(folders["this"] / "python"))
+    monkeypatch.setattr("sys.prefix", str(tmp_path / "this"))
+    monkeypatch.setenv("PATH", str(folders[on_path]))
+    demo._go_on("errors outputs")
+    said = capsys.readouterr().out
+    assert (". " in said.partition("Go on")[0]) == (on_path != "this")
+    assert said.endswith("  findit errors outputs\n") == is_script_there
+
+
 @pytest.mark.slow
 def test_what_it_advises_works_as_typed(demonstrated: Demonstrated) -> None:
     advised = demonstrated.out.partition("Go on with")[2].splitlines()

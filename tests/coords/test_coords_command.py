@@ -326,6 +326,23 @@ def test_of_a_long_run_no_more_is_sampled_than_intended(
     assert tried == [80]
 
 
+@pytest.mark.parametrize("reply", ["[]", "no idea", ""])
+def test_without_boxes_there_is_nothing_to_judge(
+    reply: str, deployment: Deployment, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """No table of zeros, and the next command."""
+    path = deployment(queries=30)
+    replies = json.loads(path.read_text(encoding="utf-8"))
+    path.write_text(json.dumps([{**each, "prediction": reply} for each in replies]))
+    assert coords(path, "--json", tmp_path / "checks.json") == 0
+    said = capsys.readouterr().out
+    assert "nothing to judge: no boxes were read in the answers to 30 queries" in said
+    assert "F1" not in said
+    assert f"errors {path}" in said
+    (check,) = json.loads((tmp_path / "checks.json").read_text(encoding="utf-8"))
+    assert check["boxes"] == 0
+
+
 def test_unreadable_answers_are_no_evidence_of_a_space(
     deployment: Deployment,
 ) -> None:

@@ -385,3 +385,21 @@ def test_every_benchmark_has_error_types() -> None:
         assert benchmark.errors.score is benchmark.headline_counting_failures
         assert all(each.meaning for each in error_types)
         assert sum(benchmark.errors.points({}).values()) == 0
+
+
+@pytest.mark.parametrize(
+    ("reply", "is_told"),
+    [('[{"bbox": [0, 0, 9, 9]}]', True), ("[]", False)],
+)
+def test_boxes_and_objects_among_errors_are_told_apart(
+    reply: str, is_told: bool, world: World, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One box in no place, and two objects: "background 12" stands beside "missed 24"."""
+    path = world.predict("M", "FindIt_Pascal_xyxy_json_bbox", saying(reply))
+    assert main(["errors", str(path)]) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    for line in (
+        "background: a box where there is no such object",
+        "missed: an object without a box, in an answer with other boxes",
+    ):
+        assert (line in said) == is_told, said

@@ -32,6 +32,7 @@ from vlmeval_findit.leaderboard import (
     make_board,
     metric_table,
     overall_table,
+    range_of,
     remarks,
     slices_tables,
     spread_table,
@@ -136,6 +137,7 @@ def met(rows: list[list[str]], bold: str, bounds: str) -> set[str]:
 def explained(text: str) -> set[str]:
     """Return the signs that a text explains: each begins a line, or a part of one."""
     text = text.replace(r"\#", "#").replace("--", "–").replace(r"\|", "|")
+    text = re.sub(r"\d+(–\d+)?(?=: the ranks)", "1–3", text)  # Those that are shown
     return {s for s in SIGNS if re.search(rf"(?:^|[;.>] |\n\* ){re.escape(s)}: ", text, re.M)}
 
 
@@ -234,6 +236,19 @@ def marks_in(table: Table) -> set[str]:
 def check_legend(table: Table) -> None:
     """See that a legend names the marks of its table and no other, be it in a meaning."""
     assert marks_in(table) == _MARKS & {*"".join(legend_of([table]))}, table.title
+
+
+def test_ranks_of_a_legend_are_in_its_table(board: Board) -> None:
+    for table in (metric_table(board, board.headline.name), overall_table(board)):
+        shown = set()
+        for row in table.cells():
+            for field, cell in row:
+                if cell.ranks is not None:
+                    sign = "" if field.kind is FieldType.RANK else "#"
+                    shown.add(f"{sign}{range_of(cell.ranks)}")
+        legend = [line.partition(": the ranks")[0] for line in legend_of([table])]
+        assert {each for each in legend if re.fullmatch(r"#?\d+(–\d+)?", each)} <= shown
+        assert any("–" in each for each in legend) or not any("–" in each for each in shown)
 
 
 def test_legends_name_no_mark_that_is_not_there(board: Board) -> None:

@@ -113,6 +113,8 @@ from .format_file import (
     format_averages as format_averages,
     choose_best_format as choose_best_format,
     search_outcome as search_outcome,
+    AsGood as AsGood,
+    formats_as_good as formats_as_good,
     elsewhere_of as elsewhere_of,
     INTERVAL_SUFFIX as INTERVAL_SUFFIX,
     race_calls as race_calls,

@@ -13,13 +13,21 @@ from ..benchmarks import benchmark_of
 from ..core import Config, ConfigError, Name, TextError, YamlText, atomic_write, read_text
 from ..protocol import Benchmark, DatasetVariant
 from ..scoring import CellResult, DroppedFormat, Run, SearchError, load_run, refuse_unanswered
-from ..statistics import INTERVALS_LEGEND, Estimate, Interval, metric_intervals
+from ..statistics import (
+    INTERVALS_LEGEND,
+    BestOf,
+    Estimate,
+    FamilyOfTests,
+    Interval,
+    mean_of_estimates,
+    metric_intervals,
+)
 from ..storage import RunFiles
 from .best_format import FormatAverage, rank_formats, ranking_rule
 from .comparable_pairs import StatisticsError, check_one_measure
 from .held_out_answers import ELSEWHERE, ELSEWHERE_MEANING, estimate_of_choice
 from .race_rules import RULE
-from .run_statistics import run_intervals
+from .run_statistics import estimate_run, run_intervals
 
 
 def format_averages(results: Sequence[CellResult]) -> list[FormatAverage]:
@@ -103,6 +111,43 @@ def search_outcome(
         _cell(result, run_intervals(run)) for result, run in zip(results, runs, strict=True)
     ]
     return values
+
+
+class AsGood(NamedTuple):
+    """Formats that are named no worse than the winner, in the order of the ranking."""
+
+    equal: Sequence[str]  # Printed alike in every metric that ranks: the first of them won
+    untold: Sequence[str]  # Others, that no test tells apart from it
+
+
+def formats_as_good(results: Sequence[CellResult]) -> AsGood:
+    """Return the formats of one model that may be as good as the best of them.
+
+    Raises:
+        StatisticsError: as :func:`search_outcome`.
+    """
+    best, *others = format_averages(results)
+    metric = benchmark_of(best.variant).headline_counting_failures
+    by_format: dict[str, list[Estimate]] = {}
+    for result in sorted(results, key=lambda each: each.variant.board_dataset):
+        if result.dropped is None:
+            run = load_run(RunFiles(result.path).provenance)
+            estimate = estimate_run(run, (metric,))
+            by_format.setdefault(result.variant.format, []).append(estimate)
+    means = {each.format: mean_of_estimates(by_format[each.format]) for each in (best, *others)}
+    choice = BestOf(len(means), family=FamilyOfTests.FORMATS)
+    equal = []
+    untold = []
+    for each in others:
+        if _printed(each) == _printed(best):
+            equal.append(each.format)
+        elif not choice.difference(means[each.format], means[best.format], metric.name).significant:
+            untold.append(each.format)
+    return AsGood(equal, untold)
+
+
+def _printed(average: FormatAverage) -> list[str]:
+    return [f"{value:.1f}" for value in average.metric_values.values()]
 
 
 def elsewhere_of(winner: DatasetVariant, runs: Sequence[Run]) -> Estimate | str | None:

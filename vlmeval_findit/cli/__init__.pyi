@@ -56,6 +56,7 @@ from .leaderboard import (
 
 from .result_lines import (
     report_formats as report_formats,
+    print_doubts as print_doubts,
 )
 
 from .reproduce_report import (

@@ -25,7 +25,7 @@ from ..coords import (
     replies_of_run,
     why_too_few,
 )
-from ..core import as_called, printable
+from ..core import as_called, counted, printable
 from ..leaderboard import (
     Column,
     Field,
@@ -130,6 +130,9 @@ def command(
             brief.append((not told.values["alarm"], f"{name}: {told.verdict}"))
             continue
         say("\n".join(folded([name, *(f"  {line}" for line in told.details)])) + "\n")
+        if not told.places:  # A table would be of zeros
+            say(as_called(f"what the answers say: {_errors_command(path)}\n"))
+            continue
         shown = [field.name for field in told.table.fields[1:]]
         print_table(told.table.only(*shown), "--json FILE")
         say()
@@ -144,9 +147,14 @@ def command(
     return OTHER_CONVENTION if any(check["alarm"] for check in checks) else 0
 
 
+def _errors_command(path: Path) -> str:
+    return f"python run_findit.py {shlex.join(['errors', str(path)])}"
+
+
 class _Told(NamedTuple):
     """What is printed of a check."""
 
+    places: int  # Boxes or points that answers have
     values: dict[str, Any]  # of the JSON file
     table: Table
     verdict: str
@@ -160,6 +168,7 @@ def _told(check: CoordinateCheck) -> _Told:
     fit = check.diagnosis.fit
     is_other = fit is not None and diagnosis.verdict is CoordinateVerdict.OTHER
     return _Told(
+        places=diagnosis.boxes,
         values=check.as_dict(),
         table=conventions_table(check.lines, diagnosis.declared, _METRICS),
         verdict=_verdict(check),
@@ -182,7 +191,10 @@ def _points_told(replies: RunReplies) -> _Told:
 
     declared = f"declared {with_value(diagnosis.declared)}"
     details = [f"{diagnosis.points} points in {diagnosis.answered} of {diagnosis.queries} queries"]
-    if fit is None:
+    if not diagnosis.points:
+        verdict = _nothing_to_judge("points", diagnosis.queries)
+        details = []
+    elif fit is None:
         lacks = why_too_few(diagnosis.points, diagnosis.answered, diagnosis.places, "points")
         verdict = f"{declared}; {lacks}"
     elif diagnosis.verdict is CoordinateVerdict.FITS:
@@ -200,6 +212,7 @@ def _points_told(replies: RunReplies) -> _Told:
         details.append(evidence(fit.llr, fit.z, f"{fit.z_hits:.1f} in hits"))
     is_other = fit is not None and diagnosis.verdict is CoordinateVerdict.OTHER
     return _Told(
+        places=diagnosis.points,
         values=diagnosis.as_dict(),
         table=conventions_table(
             check.lines, diagnosis.declared, [metric.name for metric in replies.metrics]
@@ -264,6 +277,9 @@ def _details(check: CoordinateCheck) -> Iterator[str]:
     """Yield the lines about a run, before long ones are folded."""
     diagnosis = check.diagnosis
     fit = check.diagnosis.fit
+    if not diagnosis.boxes:
+        yield _verdict(check)
+        return
     yield f"{diagnosis.boxes} boxes in {diagnosis.answered} of {diagnosis.queries} queries"
     yield from _verdict(check).split("; ")
     if fit is None or diagnosis.verdict is CoordinateVerdict.NONE:
@@ -280,6 +296,11 @@ def _details(check: CoordinateCheck) -> Iterator[str]:
         yield f"these images cannot tell it from: {some_described(lookalikes)}"
 
 
+def _nothing_to_judge(noun: str, queries: int) -> str:
+    asked = counted(queries, "query", "queries")
+    return f"nothing to judge: no {noun} were read in the answers to {asked}"
+
+
 def _verdict(check: CoordinateCheck) -> str:
     diagnosis = check.diagnosis
     fit = check.diagnosis.fit
@@ -292,6 +313,8 @@ def _verdict(check: CoordinateCheck) -> str:
             value = f"F1 {text_of(Field('', FieldType.VALUE), cell)}"
         return f"{convention.description}: {value}"
 
+    if not diagnosis.boxes:
+        return _nothing_to_judge("boxes", diagnosis.queries)
     declared = f"declared {with_f1(diagnosis.declared)}"
     if fit is None:
         lacks = why_too_few(diagnosis.boxes, diagnosis.answered, diagnosis.places)

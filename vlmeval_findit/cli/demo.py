@@ -5,6 +5,7 @@ Needs no network and no download.
 
 from __future__ import annotations
 
+import shutil
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, redirect_stderr, redirect_stdout
@@ -282,8 +283,11 @@ def _report(demo: Demonstration, runs: Sequence[Path]) -> int:
 
 def _go_on(*commands: str) -> None:
     first = activation()
+    script = Path(sys.executable).with_name("findit")
+    is_typable = bool(first) or shutil.which("findit") == str(script)
+    named = "findit" if is_typable and script.is_file() else "python run_findit.py"
     # On a line that is empty otherwise: all should fit on a screen
     say(f"First type: {first}" if first else "")
     say("Go on with (yours: --model NAME=CHECKPOINT, or NAME and --base-url ADDRESS)")
     for command in commands:
-        say(as_called(f"  python run_findit.py {command}"))
+        say(as_called(f"  {named} {command}"))

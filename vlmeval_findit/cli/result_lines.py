@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +13,11 @@ from ..analysis import (
     ELSEWHERE,
     ELSEWHERE_MEANING,
     INTERVAL_SUFFIX,
+    AsGood,
     StatisticsError,
     dropped_formats,
     format_averages,
+    formats_as_good,
     race_calls,
     reading_notes,
     search_outcome,
@@ -95,15 +98,15 @@ def print_doubts(results: Sequence[CellResult]) -> None:
 
 
 def _print_notes(results: Sequence[CellResult], note: Callable[[CellResult], str | None]) -> None:
-    """Print notes on runs, once for a model."""
-    for model, (first, *others) in _by_model(results, note).items():
+    """Print notes on runs, once for a model and what is said."""
+    for (model, _), (first, *others) in _by_note(results, note).items():
         more = f" and {len(others)} more" if others else ""
         print_folded(f"{model} {first.variant.name}{more}: {note(first)}")
 
 
 def _print_coordinate_checks(results: Sequence[CellResult]) -> None:
     """Name the runs whose answers do not follow the declared convention."""
-    for model, cells in _by_model(results, lambda each: each.coords_doubt).items():
+    for (model, _), cells in _by_note(results, lambda each: each.coords_doubt).items():
         first, *others = cells
         more = f" and {len(others)} more" if others else ""
         print_folded(f"{model} {first.variant.name}{more}: {first.coords_doubt}")
@@ -112,15 +115,19 @@ def _print_coordinate_checks(results: Sequence[CellResult]) -> None:
             print_folded(as_called(f"  each of them: python run_findit.py coords {folder}"))
 
 
-def _by_model(
-    results: Sequence[CellResult], doubt: Callable[[CellResult], str | None]
-) -> dict[str, list[CellResult]]:
-    """Group the results that have a note by their models."""
-    by_model: dict[str, list[CellResult]] = {}
+_COUNTS = re.compile(r"\d[\d,]*( of \d[\d,]*| %)")  # Those of a run, in a note
+
+
+def _by_note(
+    results: Sequence[CellResult], note: Callable[[CellResult], str | None]
+) -> dict[tuple[str, str], list[CellResult]]:
+    """Group the results that have a note by their models, and by what it says but for counts."""
+    groups: dict[tuple[str, str], list[CellResult]] = {}
     for result in results:
-        if doubt(result) is not None:
-            by_model.setdefault(result.model, []).append(result)
-    return by_model
+        text = note(result)
+        if text is not None:
+            groups.setdefault((result.model, _COUNTS.sub("", text)), []).append(result)
+    return groups
 
 
 def report_formats(
@@ -169,6 +176,8 @@ def report_formats(
             f"{model}: best format of {formats} on {_asked(in_best)}: {best.format} "
             f"({headline} {value:.1f})"
         )
+        for line in _as_good_lines(formats_as_good(contest)):
+            print_folded(f"  {line}")
         say(f"  {ELSEWHERE}: {_value_elsewhere(found, benchmark.metrics[0])}")
         outcomes.setdefault(model, {})[name] = found
         if model in entry_of:
@@ -183,6 +192,16 @@ def report_formats(
         )
     for line in dict.fromkeys(following):
         say(line)
+
+
+def _as_good_lines(formats: AsGood) -> Iterator[str]:
+    """Say which formats may be named best as well."""
+    if formats.equal:
+        have = agreeing(len(formats.equal), "has the same values", "have the same values")
+        yield f"a tie, of which it is the first: {first_few(formats.equal)} {have}"
+    if formats.untold:
+        are = agreeing(len(formats.untold), "is", "are")
+        yield f"within noise: {first_few(formats.untold)} {are} not told apart from it"
 
 
 _NAMED_TABLES = 3  # Tables that a sentence names

@@ -20,6 +20,7 @@ from ..analysis import (
     run_intervals,
 )
 from ..benchmarks.findit import FALSE_ALARM_RATE, REJECTION_ACCURACY
+from ..boxes import BoxError
 from ..core import counted
 from ..protocol import FAILED_CALL, Better, ErrorAnalysis, Metric
 from ..scoring import Run
@@ -193,7 +194,18 @@ def run_errors_table(run: Run, costs: Sequence[ErrorCost]) -> Table:
         _count_of_line("events", 0),
         value_column("points", _value_of_line),
     ]
-    return table_of("Errors", columns, lines, notes)
+    # Of a surplus box and of a missed object one expects as many
+    events = {cost.error_type.name: cost.events for cost in costs if cost.events}
+    signs = {}
+    if len(_ONE_SIDED & events.keys()) > 1:
+        for each in run.benchmark.errors.error_types:
+            if each.name in _ONE_SIDED:
+                signs[each.name] = each.meaning
+    return table_of("Errors", columns, lines, notes, signs)
+
+
+# Types of events that are a box alone, or an object alone
+_ONE_SIDED = {BoxError.DUPLICATE.value, BoxError.BACKGROUND.value, BoxError.MISSED.value}
 
 
 def error_differences_table(

@@ -10,7 +10,7 @@ from collections.abc import Container, Iterable, Iterator
 
 from ..analysis import ELSEWHERE
 from ..statistics import ALPHA, Difference, Verdict
-from .result_table import NONE, RANKS_SIGN, Field, FieldType, Note, Table, TableCell
+from .result_table import NONE, RANKS_SIGN, Field, FieldType, Note, Table, TableCell, range_of
 
 # What a table may show without a sign, as keys of Table.signs
 INTERVAL = "low–high"
@@ -76,12 +76,30 @@ def legend_of(tables: Iterable[Table], lacking: Container[str] = ()) -> list[str
     ``lacking``: signs that the output does not show, as bold type on a terminal.
     """
     lines: dict[str, None] = {}
+    tables = list(tables)
+    shown = _ranks_shown(tables)
     for table in tables:
         occurring = set(_occurring(table))
         for sign, meaning in table.signs.items():
             if sign in occurring and sign not in lacking:
-                lines[f"{sign}: {meaning}"] = None
+                lines[f"{shown.get(sign, sign)}: {meaning}"] = None
     return list(lines)
+
+
+def _ranks_shown(tables: Iterable[Table]) -> dict[str, str]:
+    """Return ranks that tables show, by the key of their meaning: a range, if there is any."""
+    shown: dict[str, str] = {}
+    for table in tables:
+        for row in table.cells():
+            for field, cell in row:
+                if cell.ranks is None:
+                    continue
+                for key in _ranks_of(field, cell):
+                    sign = RANKS_SIGN if key == RANKS_BESIDE else ""
+                    is_range = cell.ranks.best != cell.ranks.worst
+                    if key not in shown or (is_range and "–" not in shown[key]):
+                        shown[key] = f"{sign}{range_of(cell.ranks)}"
+    return shown
 
 
 def signs_note(tables: Iterable[Table], lacking: Container[str] = ()) -> list[Note]:

@@ -62,6 +62,8 @@ class CutReplies:
 Contradiction = IdentityConflict | CutReplies
 
 
+_OF_SPACE = f"{SETTING}images"  # How they are sent, which a space decides
+
 # --- a run that resumes ---------------------------------------------------------------------------
 
 
@@ -79,6 +81,8 @@ def identity_conflicts(recorded: Identity, now: Identity) -> list[IdentityConfli
         new = after.get(what, missing)
         if None not in (old, new) and _plain(old) != _plain(new):
             conflicts.append(IdentityConflict(what, old, new))
+    if any(each.is_space for each in conflicts):
+        conflicts = [each for each in conflicts if each.what != _OF_SPACE]
     recorded_rows = recorded.rows or ()
     rows_now = now.rows or recorded_rows
     if set(recorded_rows) - set(rows_now):
