@@ -111,7 +111,7 @@ def test_every_command_that_shows_the_run_says_it(
         read = capsys.readouterr()
         assert " ".join((read.out + read.err).split()).count(TEXT) == 1, command
     for page in ("report.html", "leaderboard/leaderboard.md"):
-        assert TEXT in " ".join((tmp_path / "outputs" / page).read_text().split())
+        assert TEXT in " ".join((tmp_path / "out" / page).read_text().split())
 
 
 def test_the_probe_says_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

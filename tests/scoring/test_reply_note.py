@@ -42,7 +42,7 @@ FAILED = reply(call={"error": "HTTP 500: no"})
         (
             [CUT] * 6,
             "6 of 6 replies are cut off at the token limit, 6 of them while thinking: ask again "
-            """with a higher limit, by --extra-body '{"max_tokens": 8192}', and with another """,
+            """with a higher limit, by --extra-body '{"max_tokens": 8192}', under another """,
         ),
         (
             [reply("<think>so", finish_reason="length")] * 3 + [reply(BOX)] * 3,
