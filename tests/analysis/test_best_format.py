@@ -148,7 +148,7 @@ DOUBTS = {
 
 
 @pytest.mark.parametrize("field", DOUBTS)
-def test_a_doubt_is_said_only_of_the_runs_that_have_it(
+def test_a_doubt_is_said_of_its_runs_alone(
     field: str, world: World, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """One of xywh is not said of "xyxy and 3 more"; counts make no other doubt."""
