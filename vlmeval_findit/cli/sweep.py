@@ -38,7 +38,6 @@ from ..models import ModelOptions
 from ..scoring import CellResult
 from ..serving import end_servers
 from ..sweeps import Sweep, UnfinishedError, in_best_formats, read_sweep, refuse_samples, run_sweep
-from .ablation_lines import report_ablations
 from .command_base import PATH, is_quiet, is_verbose, option, print_note, say
 from .early_checks import check_amounts, note_of_shared_names
 from .model_options import AskingCommand, model_options
@@ -150,6 +149,9 @@ def run_and_print(sweep: Sweep, deployments: Sequence[Deployment], formats_file:
         command = f"python run_findit.py samples {shlex.quote(str(sweep.work_dir))}"
         print_folded(as_called(f"These are the first of {sweep.samples} samples; all: {command}"))
     report_formats(results, formats_file, sweep.race, sweep.models)
+    # `run` shares this module, and needs no leaderboard.
+    from .ablation_lines import report_ablations
+
     report_ablations(results if len(sweep.stages) == 1 else (), sweep.work_dir)
     print_doubts(results)
     print_unknown_words(results, deployments)

@@ -125,7 +125,7 @@ class Secrets:
 
     def scrub(self, text: str) -> str:
         """Remove secrets, in any of :mod:`.secret_spellings`."""
-        if len(text) < SHORTEST:
+        if not self.known or len(text) < SHORTEST:
             return text
         for spelling in _plain_of_all(self.known):
             text = text.replace(spelling, HIDDEN)

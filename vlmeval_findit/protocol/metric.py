@@ -267,7 +267,9 @@ def divide(part: Array, whole: Array, otherwise: float = 0.0) -> Array:
     >>> divide(np.array([1.0, 0.0]), np.array([4.0, 0.0]))
     array([0.25, 0.  ])
     """
-    shape = np.broadcast_shapes(np.shape(part), np.shape(whole))
+    shape = np.shape(part)
+    if shape != np.shape(whole):
+        shape = np.broadcast_shapes(shape, np.shape(whole))
     ratio: Array = np.divide(part, whole, out=np.full(shape, otherwise), where=whole != 0)
     return ratio
 

@@ -307,9 +307,13 @@ def _added_up(
     column: Column, places: NDArray[np.signedinteger[Any]], keys: Sequence[KeyT]
 ) -> dict[KeyT, float]:
     """Add up by place, under each place's key; no sum where no row has a number."""
-    has_number = (places >= 0) & ~np.ma.getmaskarray(column)
-    places = places[has_number]
-    column = np.ma.getdata(column)[has_number]
+    has_number = places >= 0
+    if np.ma.is_masked(column):
+        has_number &= ~np.ma.getmaskarray(column)
+    column = np.ma.getdata(column)
+    if not has_number.all():
+        places = places[has_number]
+        column = column[has_number]
     if not _is_exact_in_floats(column):
         return _added_up_one_by_one(column.tolist(), places.tolist(), keys)
     # bincount adds from 0 and in the order of the rows, too: sums are the same to the last bit.

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,6 +36,8 @@ FEWEST_IMAGES = 4  # Images that an interval or a test needs; fewer would say ne
 _ROUNDING = 1e-6  # Sums so near to a whole number are counts
 
 Indices = NDArray[np.intp]  # Array of indices of rows, images or classes
+
+NumberT = TypeVar("NumberT", bound="np.generic[Any]")
 
 
 # --- sums -----------------------------------------------------------------------------------------
@@ -233,19 +235,25 @@ class ImagesOfSlices(NamedTuple):
 
     slice: Indices
     image: Indices
-    inside: NDArray[np.bool_]  # Of each row: whether it is in a slice
+    inside: NDArray[np.bool_] | None  # Of each row: whether it is in a slice; None: all are
     of_row: Indices  # The entry of each row inside
 
 
 def images_of_slices(kind: str, clustered: ClusteredSums) -> ImagesOfSlices:
     """Return the images of the slices of a kind; "": of one slice that has all rows."""
     slicing = _slicing(kind, clustered)
-    inside = slicing.place >= 0
+    in_a_slice = slicing.place >= 0
+    inside = None if in_a_slice.all() else in_a_slice
     images = int(clustered.image.max(initial=0)) + 1
     # One number for a slice and an image.
-    pair_of_row = slicing.place[inside] * images + clustered.image[inside]
+    pair_of_row = _inside(slicing.place, inside) * images + _inside(clustered.image, inside)
     pairs, entry_of_row = np.unique(pair_of_row, return_inverse=True)
     return ImagesOfSlices(pairs // images, pairs % images, inside, entry_of_row)
+
+
+def _inside(rows: NDArray[NumberT], inside: NDArray[np.bool_] | None) -> NDArray[NumberT]:
+    """Return the entries of the rows in a slice, without copying where all are."""
+    return rows if inside is None else rows[inside]
 
 
 def _slicing(kind: str, clustered: ClusteredSums) -> Texts:
@@ -259,7 +267,10 @@ def _slicing(kind: str, clustered: ClusteredSums) -> Texts:
 def _weigh_rows(weights: Weights, clustered: ClusteredSums) -> Array:
     """Return the weighted sum of each row."""
     total = weighted(_sums(clustered, weights), weights)
-    return np.broadcast_to(np.asarray(total, dtype=float), len(clustered.image))
+    if isinstance(total, np.ndarray):
+        return total.astype(float, copy=False)
+    # Missing sums are the number 0.
+    return np.full(len(clustered.image), float(total))
 
 
 def _sums(clustered: ClusteredSums, keys: Iterable[SumName]) -> dict[SumName, Array]:
@@ -297,7 +308,7 @@ class SliceSums:
 
     def shares(self) -> Array:
         """Return the share of each entry in its slice's whole."""
-        share: Array = self.whole / self.wholes[self.slice]
+        share: Array = self.whole / self._by_entry(self.wholes)
         return share
 
     def weights(self) -> Array:
@@ -306,7 +317,7 @@ class SliceSums:
 
     def contributions(self) -> Array:
         """Return what each entry adds to the mean of the slices' ratios."""
-        contribution: Array = self.part / self.wholes[self.slice] / len(self.wholes)
+        contribution: Array = self.part / self._by_entry(self.wholes) / len(self.wholes)
         return contribution
 
     def counts(self) -> Array:
@@ -319,25 +330,51 @@ class SliceSums:
 
     def losses(self) -> Array:
         """Return what the ratio of its slice would lose without each entry."""
-        other_parts = self.parts[self.slice] - self.part
-        other_wholes = self.wholes[self.slice] - self.whole
-        loss: Array = self.ratios()[self.slice] - divide(other_parts, other_wholes)
+        return self._losses(self.ratios(), self._images())
+
+    def _losses(self, ratios: Array, images: Array) -> Array:
+        other_parts = self._by_entry(self.parts) - self.part
+        other_wholes = self._by_entry(self.wholes) - self.whole
+        loss = self._by_entry(ratios) - divide(other_parts, other_wholes)
         # The jackknife's factor, as the others' ratio is around the value of the same images.
-        return loss * np.sqrt(1 - 1 / self._images())
+        loss *= self._by_entry(np.sqrt(1 - 1 / images))
+        return loss
 
     def influences(self) -> Array:
         """Return what the mean of the slices' ratios would lose without each entry."""
         ratios = self.ratios()
-        loss = self.losses() / len(ratios)
+        images = self._images()
+        loss = self._losses(ratios, images) / len(ratios)
         # Without its only image a slice drops out of the mean.
-        is_only_image = (self.whole > 0) & (self._images() == 1)
+        is_only_image = (self.whole > 0) & self._by_entry(images == 1)
+        if not is_only_image.any():
+            return loss
         loss_of_slice = (ratios - ratios.mean()) / max(1, len(ratios) - 1)
-        influence: Array = np.where(is_only_image, loss_of_slice[self.slice], loss)
+        influence: Array = np.where(is_only_image, self._by_entry(loss_of_slice), loss)
         return influence
 
     def _images(self) -> Array:
-        """Return, for each entry, the number of images that its slice counts."""
-        return self.of_slices(self.counts())[self.slice]
+        """Return the number of images that each slice counts."""
+        return self.of_slices(self.counts())
+
+    def _by_entry(self, of_slices: NDArray[NumberT]) -> NDArray[NumberT]:
+        """Return each entry's value of its slice; of a single slice, which all have, one value."""
+        return of_slices if len(of_slices) == 1 else of_slices[self.slice]
+
+
+def join_slices(of_metrics: Sequence[SliceSums]) -> SliceSums:
+    """Return the slices of several metrics as if they were of one: each step is taken once."""
+    begins = np.cumsum([0, *(len(sums.wholes) for sums in of_metrics)])
+    slices = [sums.slice + begin for sums, begin in zip(of_metrics, begins, strict=False)]
+    return SliceSums(
+        number=np.concatenate([sums.number for sums in of_metrics]),
+        parts=np.concatenate([sums.parts for sums in of_metrics]),
+        wholes=np.concatenate([sums.wholes for sums in of_metrics]),
+        slice=np.concatenate(slices),
+        image=np.concatenate([sums.image for sums in of_metrics]),
+        part=np.concatenate([sums.part for sums in of_metrics]),
+        whole=np.concatenate([sums.whole for sums in of_metrics]),
+    )
 
 
 def sums_by_slice(metric: Metric, clustered: ClusteredSums, entries: ImagesOfSlices) -> SliceSums:
@@ -378,14 +415,20 @@ def hits_by_slice(
 
 def _add_up(part: Array, whole: Array, entries: ImagesOfSlices) -> SliceSums:
     """Add up the part and the whole of each row by slice and image."""
-    parts = add_up_at(entries.of_row, part[entries.inside], len(entries.slice))
-    wholes = add_up_at(entries.of_row, whole[entries.inside], len(entries.slice))
+    parts = add_up_at(entries.of_row, _inside(part, entries.inside), len(entries.slice))
+    wholes = add_up_at(entries.of_row, _inside(whole, entries.inside), len(entries.slice))
+    parts_of_all = add_up_at(entries.slice, parts)
     wholes_of_all = add_up_at(entries.slice, wholes)
     has_whole = wholes_of_all > 0
+    if has_whole.all():  # Of most metrics: nothing is copied
+        number = np.arange(len(has_whole), dtype=np.intp)
+        return SliceSums(
+            number, parts_of_all, wholes_of_all, entries.slice, entries.image, parts, wholes
+        )
     with_whole = has_whole[entries.slice]
     return SliceSums(
         number=np.flatnonzero(has_whole),
-        parts=add_up_at(entries.slice, parts)[has_whole],
+        parts=parts_of_all[has_whole],
         wholes=wholes_of_all[has_whole],
         slice=(np.cumsum(has_whole) - 1)[entries.slice[with_whole]],
         image=entries.image[with_whole],

@@ -24,6 +24,7 @@ from .influences import (
     effective_number_of,
     hits_by_slice,
     images_of_slices,
+    join_slices,
     sums_by_slice,
 )
 from .share_intervals import (
@@ -482,15 +483,17 @@ def slice_intervals(
     entries = images_of_slices(kind, clustered)
     values = clustered.slices[kind].values
     places: list[tuple[str, Metric]] = []
-    samples = []
+    of_metrics = []
+    hits_of_metrics = []
     for metric in metrics:
         sums = sums_by_slice(metric, clustered, entries)
         places += [(values[number], metric) for number in sums.number]
-        samples.append(_sample(sums, hits_by_slice(metric, clustered, entries, sums)))
+        of_metrics.append(sums)
+        hits_of_metrics.append(hits_by_slice(metric, clustered, entries, sums))
     if not places:
         return {}
     # As if each metric of each slice were a metric of one dataset
-    sampled = _join(samples)
+    sampled = _sample(join_slices(of_metrics), join_slices(hits_of_metrics))
     value = sampled.value[0]
     one = np.ones_like(value)
     clipped = replace(
@@ -512,32 +515,18 @@ def slice_intervals(
 
 
 def _sample(sums: SliceSums, hits: SliceSums) -> Sampled:
-    """Return what is known of a metric, and of its hits, in its slices: (slices,) arrays."""
+    """Return what is known of slices, and of their hits: arrays (1, slices)."""
     shares = sums.shares()
     squares = sums.of_slices(shares**2)
-    effective = effective_number_of(sums.of_slices(shares), squares)
+    effective = effective_number_of(sums.of_slices(shares), squares)[np.newaxis]
     return Sampled(
-        value=sums.ratios() / 100,
-        variance=sums.of_slices((sums.losses() / 100) ** 2),
-        hits=hits.ratios() / 100,
-        hit_variance=hits.of_slices((hits.losses() / 100) ** 2),
-        images=sums.of_slices(sums.counts()),
+        value=(sums.ratios() / 100)[np.newaxis],
+        variance=sums.of_slices((sums.losses() / 100) ** 2)[np.newaxis],
+        hits=(hits.ratios() / 100)[np.newaxis],
+        hit_variance=hits.of_slices((hits.losses() / 100) ** 2)[np.newaxis],
+        images=sums.of_slices(sums.counts())[np.newaxis],
         effective=effective,
-        skewness=divide(sums.of_slices(shares**3), squares**2, 1.0),
+        skewness=divide(sums.of_slices(shares**3), squares**2, 1.0)[np.newaxis],
         # Only means over datasets count queries: alone, an image is a trial where nothing varies.
         queries=effective,
-    )
-
-
-def _join(samples: Sequence[Sampled]) -> Sampled:
-    """Join the slices of all metrics: arrays (1, slices of all metrics)."""
-    return Sampled(
-        value=np.concatenate([each.value for each in samples])[np.newaxis],
-        variance=np.concatenate([each.variance for each in samples])[np.newaxis],
-        hits=np.concatenate([each.hits for each in samples])[np.newaxis],
-        hit_variance=np.concatenate([each.hit_variance for each in samples])[np.newaxis],
-        images=np.concatenate([each.images for each in samples])[np.newaxis],
-        effective=np.concatenate([each.effective for each in samples])[np.newaxis],
-        skewness=np.concatenate([each.skewness for each in samples])[np.newaxis],
-        queries=np.concatenate([each.queries for each in samples])[np.newaxis],
     )

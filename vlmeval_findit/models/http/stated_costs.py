@@ -72,6 +72,8 @@ _SOUNDS_LIKE_COST = re.compile(
     r"cost|price|(?:^|_)(?:usd|eur|spen[dt]|charged?|fee)(?:_|$)", re.IGNORECASE
 )
 
+_INSIDE = frozenset(place.inside for place in _PLACES)
+
 _FIRST_KEYS = frozenset((place.inside or place.key).split(".")[0] for place in _PLACES)
 
 _READ_HEADERS = frozenset(place.key for place in _PLACES if place.inside == RESPONSE_HEADERS)
@@ -191,8 +193,9 @@ def _object_at(reply: Mapping[str, Any], inside: str) -> Mapping[str, Any]:
 
 def _values(reply: Mapping[str, Any]) -> Iterator[tuple[_CostPlace, object]]:
     """Yield what stands where costs may be stated: nothing in most replies."""
+    found = {inside: _object_at(reply, inside) for inside in _INSIDE}
     for place in _PLACES:
-        value: object = _object_at(reply, place.inside).get(place.key)
+        value: object = found[place.inside].get(place.key)
         if value is None:
             continue
         if place.key == "cost_details" and isinstance(value, dict):
