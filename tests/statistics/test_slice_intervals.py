@@ -79,6 +79,16 @@ def test_they_are_those_of_each_slice_alone(rates: SliceRates, seed: int) -> Non
         assert astuple(at_once[key]) == pytest.approx(astuple(interval), rel=1e-9, abs=1e-9)
 
 
+@pytest.mark.parametrize("rates", TABLES.values(), ids=TABLES)
+def test_other_metrics_change_no_bit(rates: SliceRates) -> None:
+    clustered = clustered_sums(some_rows(rates, seed=0), "x")
+    together = slice_intervals(METRICS, clustered, "of")
+    one_by_one: dict[tuple[str, str], Interval] = {}
+    for metric in METRICS:
+        one_by_one |= slice_intervals([metric], clustered, "of")
+    assert together == one_by_one
+
+
 def test_what_is_no_share_is_refused() -> None:
     wrong = Metric("accuracy", {"hits": 300}, {"asked": 1}, empty=None)
     rows = some_rows({"a": (12, 1.0)}, seed=0)
