@@ -33,7 +33,7 @@ datasets: [Demo]
 representations: [xyxy, cxcywh]
 outputs: json
 limit: 6
-inference: {poll: 0.05}
+inference: {poll: 0.01}
 """
 TWO_MODELS = SWEEP.replace("models: [", "models: [{name: Other, space: grid1000}, ")
 PRICED = SWEEP.replace("{name: Mine, space: grid1000, served: org/mine}", "GPT-5.4")

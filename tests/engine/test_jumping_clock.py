@@ -89,7 +89,7 @@ datasets: [Demo]
 representations: [xyxy, cxcywh]
 outputs: json
 limit: 6
-inference: {poll: 0.05}
+inference: {poll: 0.01}
 """
 
 
@@ -140,7 +140,7 @@ def refusing(then: Callable[[], float], *, with_date: bool) -> Callable[[Asked, 
 FAR_OFF = [clock for clock in CLOCKS if "minutes" not in clock]
 
 
-@every_pair("clock, with_date", FAR_OFF, [True, False], fast=4)
+@every_pair("clock, with_date", FAR_OFF, [True, False], fast=2)
 def test_dates_to_wait_for_end_no_run(
     clock: str, with_date: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
