@@ -70,13 +70,12 @@ def test_a_page_in_place_of_another_says_so(
     world: World, capsys: pytest.CaptureFixture[str]
 ) -> None:
     world.predict("Mine", DATA, speaking(DATA, 0.5), folder="../outputs/Mine")
-    for folder, before in (("outputs/demo", ""), ("outputs", ""), ("outputs/two", "1 run")):
-        if before:
-            for model in ("A", "B"):
-                world.predict(model, DATA, speaking(DATA, 0.5), folder=f"../outputs/two/{model}")
+    for model in ("A", "B"):
+        world.predict(model, DATA, speaking(DATA, 0.5), folder=f"../outputs/two/{model}")
+    for folder, before in (("outputs/demo", ""), ("outputs/Mine", ""), ("outputs/two", "1 run")):
         for command in ("report", "leaderboard"):
             capsys.readouterr()
-            assert main([command, folder]) == 0
+            assert main([command, folder, "--out", f"one.{command}"]) == 0
             said = capsys.readouterr().out
             assert ("in place of" in said) is bool(before), "only where it shows something else"
             assert before in said

@@ -403,3 +403,21 @@ def test_boxes_and_objects_among_errors_are_told_apart(
         "missed: an object without a box, in an answer with other boxes",
     ):
         assert (line in said) == is_told, said
+
+
+@pytest.mark.parametrize(
+    ("reply", "is_told"),
+    [("The cat is at x1=100, y1=100, x2=300, y2=600.", True), ("The box is [1, 2].", False)],
+)
+def test_equal_replies_of_two_types_are_explained(
+    reply: str, is_told: bool, world: World, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Whether lenient parsing finds a box on the object depends on the object."""
+    path = world.predict("M", "FindIt_Pascal_xyxy_json", saying(reply))
+    assert main(["errors", str(path)]) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    for line in (
+        "recoverable: lenient parsing finds the box or its label",
+        "not readable: lenient parsing finds no box on the object either",
+    ):
+        assert (line in said) == is_told, said

@@ -361,7 +361,7 @@ def test_masks_in_replies_are_counted_and_in_no_score(world: World) -> None:
     run = world.run("M", NAME, lambda item, _: replies[item.index])
     assert run.sums["tp"] == 2
     assert run.sums["mask_boxes"] == 2
-    (line,) = [note for note in reading_notes(run.benchmark, run.rows, run.sums) if "mask" in note]
+    (line,) = [note for note in reading_notes(run) if "mask" in note]
     assert line.startswith(
         "2 boxes around masks in replies, which no score counts: F1@0.5 would be"
     )

@@ -114,15 +114,3 @@ def test_comparing_names_runs_whose_boxes_may_be_misread(
     first, second = capsys.readouterr().out.split("\n")[:2]
     assert OTHER not in first
     assert second.endswith(OTHER)
-
-
-# --- equal replies --------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("reply", [IN_PROSE, "Boxes: (10 10 50 60)", "[1, 2", "{}", "no idea"])
-def test_equal_replies_lose_by_one_error_type(reply: str, world: World) -> None:
-    """Whether a box that only lenient parsing reads lies on an object, or not."""
-    run = world.run("M", "FindIt_Pascal_xyxy_json", saying(reply))
-    types = {name for name in run.sums_with_events if str(name).startswith("lost: ")}
-    types = {name for name in types if run.sums_with_events[name]}
-    assert len(types) == 1, types

@@ -52,8 +52,12 @@ class BoxError(Enum):
 
     FAILED_CALL = "failed call", CountsAs.OBJECT, "the call failed: there is no reply"
     TRUNCATED = "truncated", CountsAs.OBJECT, "reply or thinking was cut off before the object"
-    RECOVERABLE = "recoverable", CountsAs.OBJECT, "only lenient parsing reads boxes, or the label"
-    NOT_READABLE = "not readable", CountsAs.OBJECT, "empty, malformed, or numbers nobody reads"
+    RECOVERABLE = "recoverable", CountsAs.OBJECT, "lenient parsing finds the box or its label"
+    NOT_READABLE = (
+        "not readable",
+        CountsAs.OBJECT,
+        "lenient parsing finds no box on the object either",
+    )
     NO_RECTANGLE = (
         "no rectangle",
         CountsAs.PAIR,
@@ -104,13 +108,6 @@ _OF_REASON: Mapping[FormatFailure | None, BoxError] = {
     FormatFailure.FRAME_OUT_OF_RANGE: BoxError.WRONG_FRAME,
 }
 
-# What is missing may have stood behind the end
-_CUT_OFF = (
-    FormatFailure.FAILED_CALL,
-    FormatFailure.TRUNCATED,
-    FormatFailure.TRUNCATED_THINKING,
-)
-
 # Else by what the reply says; for other kinds: not readable
 _OF_KIND = {
     AnswerKind.NO_BOX: BoxError.NOTHING_FOUND,
@@ -127,7 +124,6 @@ class JudgedAnswer(NamedTuple):
     kind: AnswerKind
     cut: bool = False  # Adheres, but was cut at its token limit: boxes may be missing
     recoverable: Collection[int] = ()  # Places of objects that lenient parsing finds
-    has_lenient_boxes: bool = False  # Lenient parsing reads more boxes, on objects or not
 
 
 def classify_errors(answers: Sequence[JudgedAnswer]) -> list[list[ErrorEvent]]:
@@ -321,9 +317,6 @@ def _why_missed(object_: int, answer: JudgedAnswer) -> BoxError:
     """Say why an object has no box."""
     reason = answer.reading.reason
     if reason is not FormatFailure.FAILED_CALL and object_ in answer.recoverable:
-        return BoxError.RECOVERABLE
-    # Of equal replies none is readable only because its box lies on an object.
-    if answer.has_lenient_boxes and reason not in _CUT_OFF:
         return BoxError.RECOVERABLE
     if reason in _OF_REASON:
         return _OF_REASON[reason]

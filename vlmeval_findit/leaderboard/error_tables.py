@@ -194,18 +194,26 @@ def run_errors_table(run: Run, costs: Sequence[ErrorCost]) -> Table:
         _count_of_line("events", 0),
         value_column("points", _value_of_line),
     ]
-    # Of a surplus box and of a missed object one expects as many
-    events = {cost.error_type.name: cost.events for cost in costs if cost.events}
-    signs = {}
-    if len(_ONE_SIDED & events.keys()) > 1:
-        for each in run.benchmark.errors.error_types:
-            if each.name in _ONE_SIDED:
-                signs[each.name] = each.meaning
-    return table_of("Errors", columns, lines, notes, signs)
+    return table_of("Errors", columns, lines, notes, _told_apart(run, costs))
 
 
-# Types of events that are a box alone, or an object alone
-_ONE_SIDED = {BoxError.DUPLICATE.value, BoxError.BACKGROUND.value, BoxError.MISSED.value}
+def _told_apart(run: Run, costs: Sequence[ErrorCost]) -> dict[str, str]:
+    """Return what the types mean of which a reader would expect as many, or one alone."""
+    seen = {cost.error_type.name for cost in costs if cost.events}
+    meanings = {}
+    for types in _TAKEN_FOR_EACH_OTHER:
+        if len(types & seen) > 1:
+            named = [each for each in run.benchmark.errors.error_types if each.name in types]
+            meanings.update({each.name: each.meaning for each in named})
+    return meanings
+
+
+_TAKEN_FOR_EACH_OTHER = (
+    # A surplus box and a missed object are no pair.
+    {BoxError.DUPLICATE.value, BoxError.BACKGROUND.value, BoxError.MISSED.value},
+    # Equal replies may be of both: objects lie elsewhere.
+    {BoxError.RECOVERABLE.value, BoxError.NOT_READABLE.value},
+)
 
 
 def error_differences_table(

@@ -76,13 +76,6 @@ class ScoredReply:
         return recovered_objects(self.match, self.lenient.match) if self.lenient else ()
 
     @property
-    def has_lenient_boxes(self) -> bool:
-        """Whether lenient parsing reads boxes of a reply that does not adhere."""
-        if self.lenient is None or self.reading.reason is None:
-            return False
-        return len(self.lenient.lenient.reading.boxes) > len(self.reading.boxes)
-
-    @property
     def kind(self) -> AnswerKind:
         return box_answer_kind(self.reply, self.reading, self.lenient)
 
@@ -207,7 +200,6 @@ def events_of(scored: Sequence[ScoredReply]) -> list[list[ErrorEvent]]:
                 item.kind,
                 cut=item.cut,
                 recoverable=item.recoverable,
-                has_lenient_boxes=item.has_lenient_boxes,
             )
             for item in scored
         ]
