@@ -12,6 +12,7 @@ import pytest
 from every_pair import every_pair
 from refl4_stand_in import prepared
 from scored_runs import World, saying, small_world, speaking
+from stored_reproductions import NAME, reproduced
 
 from vlmeval_findit.cli import main
 from vlmeval_findit.protocol import FAILED_ANSWER, Answering, Identity
@@ -87,3 +88,17 @@ def test_one_benchmark_without_runs_hides_no_other(
     said = capsys.readouterr()
     assert "error: nothing of FindIt can be shown" in said.err
     assert "RefL4Full_all" in said.out
+
+
+def test_verdicts_are_shown_where_their_runs_are_not_compared(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two reproductions of one model, in other setups: each has its section of the page."""
+    world = small_world(tmp_path, monkeypatch)
+    monkeypatch.chdir(tmp_path)
+    reproduced(world)
+    world.predict("Mine", NAME, speaking(NAME, 0.5), folder="two", change=in_space("two"))
+    assert main(["leaderboard", str(world.runs), "--out", "board"]) == 2
+    assert main(["report", str(world.runs), "--out", "page.html"]) == 0
+    page = Path("page.html").read_text(encoding="utf-8")
+    assert "Qwen3-VL on RefCOCO testA: lower than published" in page

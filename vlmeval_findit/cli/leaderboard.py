@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -129,7 +129,7 @@ def command(
     for benchmark in benchmarks():
         begin_folder(out / benchmark.name)
     boards = boards_from(runs, formats, RowData.SUMS, reviews, figures_in(figures_file))
-    shown = boards_with_runs(boards, "leaderboard")
+    shown = boards_to_show(boards, "leaderboard", lambda board: bool(board.runs))
     for board in shown:
         if len(boards) > 1:
             say(f"{board.benchmark.name}:")
@@ -196,14 +196,16 @@ def boards_from(
     return make_boards(loaded, formats, figures)
 
 
-def boards_with_runs(boards: Sequence[Board], command: str) -> list[Board]:
-    """Return the boards that have a run to show; say of the others why they have none.
+def boards_to_show(
+    boards: Sequence[Board], command: str, has_content: Callable[[Board], bool]
+) -> list[Board]:
+    """Return the boards of which a command has something to show; say why others have nothing.
 
     Raises:
         ValueError: nothing can be shown, so that ``command`` should write nothing.
     """
-    shown = [board for board in boards if board.runs]
-    whys = [_why_empty(board, command) for board in boards if not board.runs]
+    shown = [board for board in boards if has_content(board)]
+    whys = [_why_empty(board, command) for board in boards if not has_content(board)]
     if not shown:
         raise ValueError("\n".join(whys))
     for why in whys:

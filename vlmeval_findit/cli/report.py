@@ -22,6 +22,7 @@ from ..core import (
     write_together,
 )
 from ..engine import CellBuilder
+from ..leaderboard import Board
 from ..report import (
     CARDS_ON_A_PAGE,
     COMPARE_FLAG,
@@ -35,6 +36,7 @@ from ..report import (
     make_page,
     planned_rows,
     read_shown,
+    setups_of,
     shown_on_page,
     sides_of,
 )
@@ -56,7 +58,7 @@ from .command_base import (
     say_traceback,
     switch,
 )
-from .leaderboard import boards_from, boards_with_runs, figures_in, format_option, print_remarks
+from .leaderboard import boards_from, boards_to_show, figures_in, format_option, print_remarks
 
 if TYPE_CHECKING:
     from ..data import PublishedFigure
@@ -146,7 +148,7 @@ def write_report(
     A section that cannot be made is named, on the page and here; the others are written.
     """
     every = boards_from(runs, formats, RowData.SUMS, reviews, figures)
-    boards = boards_with_runs(every, "report")
+    boards = boards_to_show(every, "report", _has_content)
     sides = sides_of(compared, boards)
     out.parent.mkdir(parents=True, exist_ok=True)
     pages = []
@@ -186,6 +188,14 @@ def _print_failure(path: Path, failure: SectionFailure) -> None:
 
 
 # --- a page that follows a sweep while it runs ---
+
+
+def _has_content(board: Board) -> bool:
+    """Tell whether a page has runs, or reproductions that judged runs, to show.
+
+    Two reproductions of one model in different setups are not compared, and each has its verdict.
+    """
+    return bool(board.runs) or bool(setups_of(board))
 
 
 def _watch(files: SweepFiles, out: Path, every: float) -> int:
