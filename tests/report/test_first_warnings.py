@@ -11,8 +11,10 @@ from every_pair import every_pair
 from few_fast import few_fast
 from scored_runs import World, saying, speaking, with_facts
 
+from vlmeval_findit.analysis import adherence_note
 from vlmeval_findit.cli import main
 from vlmeval_findit.leaderboard import Board, make_board, remarks
+from vlmeval_findit.protocol import CHAT_KIND, Answering
 from vlmeval_findit.report import headlines_of, losses_of, panels_of
 from vlmeval_findit.scoring import Run
 
@@ -114,3 +116,33 @@ def test_comparing_names_runs_whose_boxes_may_be_misread(
     first, second = capsys.readouterr().out.split("\n")[:2]
     assert OTHER not in first
     assert second.endswith(OTHER)
+
+
+# --- what a note says to type ---------------------------------------------------------------------
+
+SERVER = "http://localhost:8000/v1"
+BY_SERVER = Answering(kind=CHAT_KIND, row="Qwen3-VL", checkpoint="org/served", endpoint=SERVER)
+ASKED_BY = {
+    "a known model": (replace(BY_SERVER, row="M"), f"M=org/served --base-url {SERVER}"),
+    "another name": (BY_SERVER, f"M=org/served --like Qwen3-VL --base-url {SERVER}"),
+    "two servers": (
+        replace(BY_SERVER, row="M", endpoint=f"{SERVER}, http://b:1/v1"),
+        f"M=org/served --base-url {SERVER},http://b:1/v1",
+    ),
+    "a provider": (replace(BY_SERVER, endpoint="https://openrouter.ai/api/v1"), "M"),
+    "a checkpoint here": (
+        Answering(row="Qwen3-VL", checkpoint="/my ft", runs_here=True),
+        "'M=/my ft' --like Qwen3-VL",
+    ),
+    "a known model here": (Answering(row="M", checkpoint="org/m", runs_here=True), "M"),
+}
+
+
+@pytest.mark.parametrize("who", ASKED_BY)
+def test_a_note_asks_whom_the_run_asked(who: str, world: World) -> None:
+    answering, words = ASKED_BY[who]
+    run = world.run(
+        "M", JSON, saying(IN_PROSE), change=lambda each: replace(each, answering=answering)
+    )
+    note = adherence_note(run) or ""
+    assert note.endswith(f" search --model {words} --data Pascal")

@@ -14,7 +14,10 @@ import numpy as np
 from ..benchmarks.findit import NegativeOutcome, rejections
 from ..boxes import BoxError
 from ..core import agreeing, as_called
+from ..models import PROVIDERS
 from ..protocol import (
+    CHAT_KIND,
+    Answering,
     Benchmark,
     DatasetVariant,
     ScoredRow,
@@ -47,6 +50,9 @@ class AnsweredRun(Protocol):
     @property
     def variant(self) -> DatasetVariant: ...
 
+    @property
+    def answering(self) -> Answering | None: ...
+
 
 def adherence_note(run: AnsweredRun) -> str | None:
     """Say that hardly any reply is in the format that was asked for; None where some are."""
@@ -64,11 +70,30 @@ def adherence_note(run: AnsweredRun) -> str | None:
         values = [f"{metric.value(run.sums) or 0:.1f}" for metric in (strict, lenient)]
         if values[0] != values[1]:
             note += f"; read leniently, {strict.name} would be {values[1]}, not {values[0]}"
-    search = shlex.join(["search", "--model", run.model, "--data", run.variant.table])
+    search = shlex.join(["search", *_asked_again(run), "--data", run.variant.table])
     return as_called(
         f"{note}. What is asked: run_findit.py {_shown(run)}; a format that it follows: "
         f"run_findit.py {search}"
     )
+
+
+def _asked_again(run: AnsweredRun) -> list[str]:
+    """Return the words by which the model of a run is asked again, where it was asked."""
+    plain = ["--model", run.model]
+    if run.answering is None or run.answering.checkpoint is None:
+        return plain
+    who = run.answering
+    like = ["--like", who.row] if who.row not in (None, run.model) else []
+    named = ["--model", f"{run.model}={who.checkpoint}", *like]
+    is_server = who.kind == CHAT_KIND and who.endpoint not in _PROVIDERS_OF_MODELS
+    if is_server and who.endpoint is not None:
+        return [*named, "--base-url", who.endpoint.replace(", ", ",")]
+    is_own = who.runs_here and who.row != run.model
+    return named if is_own else plain
+
+
+# A model of the table finds its provider by itself.
+_PROVIDERS_OF_MODELS = frozenset(provider.address for provider in PROVIDERS.values())
 
 
 def _shown(run: AnsweredRun) -> str:

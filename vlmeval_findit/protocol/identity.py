@@ -27,6 +27,7 @@ ENGINE_PACKAGES = {
 }
 SPACE_KEY = "coordinate space"  # Key in :meth:`Identity.compared`
 GIVEN_SOURCE = "given when scored"  # Begins the source of a space other than the recorded space
+CHAT_KIND = "chat completions"  # ``kind`` of models behind a server of OpenAI's protocol
 PROVIDER_KIND = "provider "  # Prefix of ``kind`` for models behind a provider's protocol
 PLUGIN = "plug-in "  # Prefix of keys in :meth:`Identity.compared`
 SAMPLE_SETTING = "sample"  # Setting that is the number of one of several replies, if not the first

@@ -18,6 +18,7 @@ from ..models import EncoderError, UnknownModelError
 from ..protocol import (
     COST_KEY,
     GIVEN_SOURCE,
+    Answering,
     AnyDataset,
     Benchmark,
     DatasetVariant,
@@ -78,6 +79,10 @@ class RunScore:
     @property
     def variant(self) -> DatasetVariant:
         return self.dataset.variant
+
+    @property
+    def answering(self) -> Answering | None:
+        return self.identity.answering if self.identity is not None else None
 
     @property
     def benchmark(self) -> Benchmark:

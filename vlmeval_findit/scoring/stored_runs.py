@@ -20,6 +20,7 @@ from ..benchmarks import benchmark_of
 from ..core import file_sha256, read_bytes
 from ..data import parse_dataset
 from ..protocol import (
+    Answering,
     Benchmark,
     DatasetNameError,
     DatasetVariant,
@@ -96,6 +97,11 @@ class Run:
     @property
     def benchmark(self) -> Benchmark:
         return benchmark_of(self.variant)
+
+    @property
+    def answering(self) -> Answering | None:
+        identity = self.provenance.identity
+        return identity.answering if identity is not None else None
 
     @cached_property
     def sums(self) -> Mapping[SumName, float]:

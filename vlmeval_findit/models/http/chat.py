@@ -12,6 +12,7 @@ from typing import Any
 from ...boxes import SPACE_KINDS, Space, SpaceError, stated_space
 from ...core import parse_json, secret_field
 from ...protocol import (
+    CHAT_KIND,
     PROVIDER_KIND,
     USUAL_THOUGHTS,
     Answering,
@@ -249,7 +250,7 @@ class ChatModel:
             settings["image_detail"] = self.facts.image_detail
         direct = self.provider and not find_provider(self.provider).relays
         answering = Answering(
-            kind=f"{PROVIDER_KIND}{self.provider}" if direct else "chat completions",
+            kind=f"{PROVIDER_KIND}{self.provider}" if direct else CHAT_KIND,
             row=self.row.name if self.row else None,
             checkpoint=self.served,
             endpoint=", ".join(sorted({server.name for server in servers})) or None,
