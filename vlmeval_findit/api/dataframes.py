@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .. import scoring
-from ..core import suggestion
+from ..core import counted, suggestion
 from ..protocol import DrawnBox, Reply, Role, ScoredRow
 from ..scoring import Run, reviewed_runs
 from ..storage import read_predictions, read_reviews
@@ -77,7 +77,9 @@ def load_runs(paths: Paths = OUTPUTS, reviews: Paths | None = None) -> pd.DataFr
     without_image = [row for row in rows if row["drawn"] is not None and row["image"] is None]
     if without_image:
         folders = ", ".join(dict.fromkeys(str(each.images) for each in transcripts))
-        warnings.warn(f"{len(without_image)} rows without image in {folders}", stacklevel=2)
+        warnings.warn(
+            f"{counted(len(without_image), 'row')} without image in {folders}", stacklevel=2
+        )
     frame = pd.DataFrame(rows)
     return frame[[*_FIRST, *frame.columns.difference(list(_FIRST), sort=False)]] if rows else frame
 

@@ -12,7 +12,7 @@ from ..benchmarks.findit import FindItVariant
 from ..boxes import Corners, MatchRule, is_in_first_pixel, leaves_image
 from ..boxes import Ignored as Ignored
 from ..boxes import Truth as Truth
-from ..core import quoted_value
+from ..core import counted, quoted_value
 from ..storage import as_rgb
 
 if TYPE_CHECKING:
@@ -107,7 +107,10 @@ def plain(value: Any) -> Any:
 def check_count(values: Sequence[object], count: int, what: str) -> None:
     """Raise ValueError unless there is a value for every reply."""
     if len(values) != count:
-        raise ValueError(f"{len(values)} {what} for {count} replies: there should be {count}")
+        raise ValueError(
+            f"{len(values)} {what} for {counted(count, 'reply', 'replies')}: "
+            f"there should be {count}"
+        )
 
 
 # --- truths ---------------------------------------------------------------------------------------
@@ -153,7 +156,7 @@ def truth(
     places = tuple(frames) or (0,) * len(corners)
     for what, values in (("labels", names or corners), ("frames", places)):
         if len(values) != len(corners):
-            raise ValueError(f"{len(values)} {what} for {len(corners)} boxes")
+            raise ValueError(f"{len(values)} {what} for {counted(len(corners), 'box')}")
     order = sorted(range(len(corners)), key=places.__getitem__)
     return Truth(
         tuple(corners[at] for at in order),

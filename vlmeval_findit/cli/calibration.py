@@ -97,7 +97,10 @@ def command(
             continue
         results.append(result)
         say(f"{printable(result.model)} on {result.dataset}")
-        say(f"{result.boxes} boxes in {result.queries} replies about {result.images} images")
+        say(
+            f"{counted(result.boxes, 'box')} in {counted(result.queries, 'reply', 'replies')} "
+            f"about {counted(result.images, 'image')}"
+        )
         for table in (ranking_table(result), calibration_table(result)):
             say()
             print_table(table, "--json FILE")
@@ -146,7 +149,8 @@ def samples(runs: tuple[Path, ...]) -> int:
         identity = first.provenance.identity
         sampling = (identity and identity.answering.sampling_note) or "greedy replies"
         print_folded(
-            f"{name}: {len(first.rows)} queries, {count_images(first.rows)} images; {sampling}"
+            f"{name}: {counted(len(first.rows), 'query', 'queries')}, "
+            f"{counted(count_images(first.rows), 'image')}; {sampling}"
         )
         tables = [samples_table(score, consensus)]
         tables += [passes_table(score)] if score.passes is not None else []
@@ -166,5 +170,5 @@ def samples(runs: tuple[Path, ...]) -> int:
         legends |= dict.fromkeys(samples_legend(score, consensus).lines)
     print_lines([*legends], "docs/design/statistics.md")
     if left := len(paths) - len(several):
-        say(f"{left} runs with one reply to each query were left out", file=sys.stderr)
+        say(f"{counted(left, 'run')} with one reply to each query were left out", file=sys.stderr)
     return 0

@@ -353,7 +353,7 @@ def _print_pair(left: Run, right: Run, differences: dict[str, Difference]) -> No
         say(printable(f"{name}: {whole}"))
     if left.provenance.reviews is not None:
         print_folded(left.provenance.reviews.counts)
-    say(f"{len(left.rows):,} queries")
+    say(f"{counted(len(left.rows), 'query', 'queries')}")
     same = same_answers(left, right)
     if same is not None:
         say(f"{same.value}.")

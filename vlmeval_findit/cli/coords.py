@@ -190,7 +190,10 @@ def _points_told(replies: RunReplies) -> _Told:
         return f"{convention.description}: {headline} {text}"
 
     declared = f"declared {with_value(diagnosis.declared)}"
-    details = [f"{diagnosis.points} points in {diagnosis.answered} of {diagnosis.queries} queries"]
+    details = [
+        f"{counted(diagnosis.points, 'point')} "
+        f"in {diagnosis.answered} of {diagnosis.queries} queries"
+    ]
     if not diagnosis.points:
         verdict = _nothing_to_judge("points", diagnosis.queries)
         details = []
@@ -280,7 +283,8 @@ def _details(check: CoordinateCheck) -> Iterator[str]:
     if not diagnosis.boxes:
         yield _verdict(check)
         return
-    yield f"{diagnosis.boxes} boxes in {diagnosis.answered} of {diagnosis.queries} queries"
+    boxes = counted(diagnosis.boxes, "box")
+    yield f"{boxes} in {diagnosis.answered} of {diagnosis.queries} queries"
     yield from _verdict(check).split("; ")
     if fit is None or diagnosis.verdict is CoordinateVerdict.NONE:
         return

@@ -345,7 +345,7 @@ def _fetch_missing(
     from .progress import download_progress
 
     print_text(
-        f"{source.name}: {len(missing)} images are missing in {store.folder}\n"
+        f"{source.name}: {counted(len(missing), 'image')} are missing in {store.folder}\n"
         f"  licence: {source.licence}\n  download: {source.download}"
     )
     # Two at once would write the same partial files.

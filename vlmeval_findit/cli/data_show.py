@@ -13,7 +13,7 @@ import click
 from ..benchmarks import benchmark_of, listed_names, parse
 from ..benchmarks.findit import BENCHMARK_DATASETS, DATASETS, FindItQuery, FindItVariant
 from ..boxes import SpaceError, reply_extent
-from ..core import as_called, ended
+from ..core import as_called, counted, ended
 from ..data import (
     MAKERS,
     SHIPPED_LICENCE,
@@ -66,8 +66,8 @@ def command(
     index = next(iter(dataset.queries), 0) if index is None else index
     if index not in dataset.queries:
         raise ValueError(
-            f"--index {index}: no such row; {data} has {len(dataset.queries)} rows, from "
-            f"{min(dataset.queries)} to {max(dataset.queries)}"
+            f"--index {index}: no such row; {data} has {counted(len(dataset.queries), 'row')}, "
+            f"from {min(dataset.queries)} to {max(dataset.queries)}"
         )
     query = dataset.queries[index]
     variant = dataset.variant

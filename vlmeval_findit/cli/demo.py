@@ -20,7 +20,7 @@ from ..analysis import BestFormats, format_averages
 from ..benchmarks import parse
 from ..benchmarks.findit import PREFIX, FormatAxes
 from ..coords import check_run, replies_of_run
-from ..core import EXIT_INTERRUPTED, activation, as_called
+from ..core import EXIT_INTERRUPTED, activation, as_called, counted
 from ..engine import StoppedError, cancelled_by_signals
 from ..leaderboard import (
     OVERALL,
@@ -131,7 +131,7 @@ class Demonstration:
             with cancelled_by_signals(lambda _: None) as cancel:
                 results = run_sweep(sweep, deployments, bar, cancel)
         if failed := sum(result.failed for result in results):
-            raise ValueError(f"{failed} calls failed; the same command asks them again")
+            raise ValueError(f"{counted(failed, 'call')} failed; the same command asks them again")
         return results
 
 

@@ -108,7 +108,8 @@ def _print_sums(dry: DryRun, half: bool) -> None:
     )
     on_way = f", {submitted:,} on their way in batches" if submitted else ""
     say(
-        f"{counted(cells, 'cell')}, {queries:,} queries, {counted(dry.images, 'image')}, "
+        f"{counted(cells, 'cell')}, {counted(queries, 'query', 'queries')}, "
+        f"{counted(dry.images, 'image')}, "
         f"{counted(calls, 'model call')}, {calls - finished - submitted:,} of them still to make"
         f"{on_way}"
     )
@@ -120,7 +121,7 @@ def _print_sums(dry: DryRun, half: bool) -> None:
         if half and load.usd_in:
             say("Dollars are those of a batch, half of the price of single calls.")
     if dry.missing:
-        say(f"{dry.missing:,} images are missing: they are counted by their names,")
+        say(f"{counted(dry.missing, 'image')} are missing: they are counted by their names,")
         say("and HTTP calls with them are not in the estimate")
 
 
@@ -144,6 +145,6 @@ def _line(load: Load) -> str:
     if load.usd_in:
         price = f"; ${load.usd_in:,.2f} in, at most ${load.usd_out_at_most:,.2f} out"
     return (
-        f"{load.calls:,} calls, {load.images:,} images, about "
+        f"{counted(load.calls, 'call')}, {counted(load.images, 'image')}, about "
         f"{load.tokens_in:,} tokens in{again}, at most {load.tokens_out_at_most:,} out{price}"
     )

@@ -31,6 +31,7 @@ from ..boxes import (
     to_pixels,
     write,
 )
+from ..core import counted
 from ..data import DataSource, load_dataset
 from ..models import ModelRow
 from ..protocol import (
@@ -88,7 +89,7 @@ def check_benchmark(
     """
     dataset = load_dataset(name)
     benchmark = benchmark_of(name)
-    rows = f"{len(dataset.queries)} rows of {dataset.table}"
+    rows = f"{counted(len(dataset.queries), 'row')} of {dataset.table}"
     yield Finding(rows, "" if dataset.queries else "no rows")
     indexes = list(dataset.queries)[:ROWS]
     for index in indexes[:3]:

@@ -24,7 +24,7 @@ from ..coords import (
     SizeGroup,
     why_too_few,
 )
-from ..core import as_called, printable
+from ..core import as_called, counted, printable
 from ..data import PROBE_SCENE_COUNT
 from ..leaderboard import Column, FieldType, Note, Table, count_column, table_of
 from .command_base import say
@@ -109,7 +109,7 @@ def _counts(report: ProbeReport) -> Iterator[str]:
     matched = report.run.matched
     yield (
         f"{len(matched)} scenes: {counts['boxes']} answered with boxes, {counts['no box']} without "
-        f"a box, {counts['not readable']} not readable, {counts['failed']} calls failed"
+        f"a box, {counts['not readable']} not readable, {counted(counts['failed'], 'call')} failed"
     )
     unread = (_why_unreadable(reply) for reply in matched if _kind(reply) == "not readable")
     for reason, count in Counter(unread).most_common():

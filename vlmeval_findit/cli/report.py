@@ -233,7 +233,8 @@ def _counts(snapshot: SweepSnapshot) -> str:
     finished = sum(cell.finished for cell in snapshot.cells)
     return (
         f"{snapshot.state.value}; {finished} of {counted(len(snapshot.cells), 'cell')} finished, "
-        f"{snapshot.answered:,} calls answered, {snapshot.failed:,} failed, {snapshot.left:,} left"
+        f"{counted(snapshot.answered, 'call')} answered, {snapshot.failed:,} failed, "
+        f"{snapshot.left:,} left"
     )
 
 

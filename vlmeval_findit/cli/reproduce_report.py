@@ -122,7 +122,7 @@ def print_judgement(attempt: Attempt, judgement: FigureJudgement) -> None:
     sample = attempt.setup.sample
     lines = [
         f"{value} over {counted(attempt.pictures, 'picture')} (seed {sample.seed}) with "
-        f"{attempt.queries:,} queries"
+        f"{counted(attempt.queries, 'query', 'queries')}"
     ]
     if (orders := attempt.over_orders) is not None:
         range_of = f"{orders.low:.1f} to {orders.high:.1f}"
@@ -169,7 +169,7 @@ def _what_would_do(attempt: Attempt, pictures: int) -> str:
     queries = ceil(pictures * attempt.queries / max(attempt.pictures, 1) / datasets)
     most = attempt.most_queries
     if queries > most:
-        return f"about {pictures:,} pictures would do, and there are fewer: --limit {most}"
+        return f"about {counted(pictures, 'picture')} would do, and there are fewer: --limit {most}"
     return f"about {counted(pictures, 'picture')} would do: --limit {queries}"
 
 

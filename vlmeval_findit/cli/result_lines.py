@@ -24,7 +24,7 @@ from ..analysis import (
     write_formats,
 )
 from ..benchmarks import benchmark_of
-from ..core import agreeing, as_called, first_few
+from ..core import agreeing, as_called, counted, first_few
 from ..data import load_dataset
 from ..engine import Deployment, Local
 from ..models import ModelEntry, words_of_model
@@ -210,7 +210,7 @@ _NAMED_TABLES = 3  # Tables that a sentence names
 def _asked(results: Sequence[CellResult]) -> str:
     """Say what a format was asked: ``Scenes_mini (20 queries)``, or a mean over several tables."""
     names = [result.variant.board_dataset for result in results]
-    queries = f"{sum(result.rows for result in results):,} queries"
+    queries = counted(sum(result.rows for result in results), "query", "queries")
     if len(names) == 1:
         return f"{names[0]} ({queries})"
     more = f" and {len(names) - _NAMED_TABLES} more" if len(names) > _NAMED_TABLES else ""
@@ -249,7 +249,7 @@ def _value_elsewhere(found: Mapping[str, Any], metric: Metric) -> str:
 
 def _print_race(results: Sequence[CellResult]) -> None:
     asked, total = race_calls(results)
-    saved = f"{total - asked:,} calls saved ({100 * (total - asked) / total:.0f} %)"
+    saved = f"{counted(total - asked, 'call')} saved ({100 * (total - asked) / total:.0f} %)"
     say(f"{results[0].model}: the race asked {asked:,} of {total:,} queries; {saved}")
     for name, why in dropped_formats(results).items():
         say(

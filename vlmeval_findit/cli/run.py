@@ -19,6 +19,7 @@ from ..core import (
     EXIT_SOME_FAILED,
     RESULTS_VARIABLE,
     Runner,
+    counted,
     find_runner,
     flag_name,
     hide_bars,
@@ -268,7 +269,9 @@ def _ask(
     print_unknown_words(results, deployments)
     failed = sum(result.failed for result in results)
     if failed:
-        print_note(f"{failed} calls failed; run the same command again to ask them again.")
+        print_note(
+            f"{counted(failed, 'call')} failed; run the same command again to ask them again."
+        )
     status = report_spending(budget) or status or (EXIT_SOME_FAILED if failed else 0)
     if results:
         _say_where([result.path.parent for result in results], run, status)

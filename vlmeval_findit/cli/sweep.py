@@ -20,6 +20,7 @@ from ..core import (
     EXIT_SOME_FAILED,
     as_called,
     config_here_or_shipped,
+    counted,
     not_there,
 )
 from ..engine import (
@@ -156,7 +157,7 @@ def run_and_print(sweep: Sweep, deployments: Sequence[Deployment], formats_file:
     print_doubts(results)
     print_unknown_words(results, deployments)
     if failed:
-        say(f"{failed} calls failed; run the same command again to ask them again.")
+        say(f"{counted(failed, 'call')} failed; run the same command again to ask them again.")
     return EXIT_SOME_FAILED if failed else 0
 
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..core import counted
+from ..core import agreeing, counted
 from .conventions import Convention, Distortion, Floats, conventions
 from .free_resize import ResizeFit, better_resize
 from .likelihood import (
@@ -175,6 +175,9 @@ def is_enough(arrays: RunArrays, thresholds: Thresholds = RUN_THRESHOLDS) -> boo
     return has_boxes and arrays.places >= thresholds.places
 
 
+_ONE = {"boxes": "box", "points": "point"}
+
+
 def why_too_few(
     boxes: int, answered: int, places: float, noun: str = "boxes", fewest: int = FEWEST_BOXES
 ) -> str:
@@ -184,7 +187,8 @@ def why_too_few(
     'the objects of 60 boxes lie at 1 place, or the boxes are equal: too few places that differ'
     """
     if boxes < fewest or answered < FEWEST_ANSWERED:
-        return f"{boxes} {noun} are too few (at least {fewest}, in {FEWEST_ANSWERED} answers)"
+        few = agreeing(boxes, f"1 {_ONE[noun]} is", f"{boxes} {noun} are")
+        return f"{few} too few (at least {fewest}, in {FEWEST_ANSWERED} answers)"
     here = counted(max(1, round(places)), "place")
     return (
         f"the objects of {boxes} {noun} lie at {here}, or the {noun} are equal: too few "

@@ -24,7 +24,7 @@ from contextlib import aclosing, suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from ..core import agreeing, error_line, scrub, sha256_of
+from ..core import agreeing, counted, error_line, scrub, sha256_of
 from ..models import BUSY_STATUSES, BatchRequest, BatchStatus, CallError, SpendingError
 from ..protocol import CallResult, CancelledError, StopReason
 from .backend import CancelToken, WorkResult
@@ -344,7 +344,7 @@ class _BatchRun:
                 self.tell(f"the service takes no batch now: {error}; asking again")
                 await self._unless_cancelled(asyncio.sleep(wait))
         self.going.append(batch)
-        self.tell(f"batch {batch.id}: {len(requests):,} calls")
+        self.tell(f"batch {batch.id}: {counted(len(requests), 'call')}")
 
     async def _uploaded(self, batch: BatchRequest, content: Sequence[bytes]) -> tuple[str, float]:
         """Upload requests, which costs nothing, again where that may help."""

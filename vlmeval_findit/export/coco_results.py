@@ -146,7 +146,7 @@ def _set_scores(run: Run, boxes: CocoBoxes, definition: str | None) -> str:
         value = origin.confidence(definition)
         unsure += value is None
         result["score"] = value or 0.0
-    note = f" {unsure} boxes without a confidence have the score 0." if unsure else ""
+    note = f" {counted(unsure, 'box')} without a confidence have the score 0." if unsure else ""
     means = CONFIDENCE_DEFINITIONS[definition].means
     return f"Scores are confidences of the model ({definition}: {means}).{note}"
 

@@ -56,7 +56,7 @@ def to_fiftyone(runs: Sequence[Run], out: Path) -> Iterator[str]:
     left = sum(len(BoxAnswer.of(row).boxes) for run in shown for row in run.rows) - boxes
     images = counted(len(samples), "image")
     count = counted(len(shown), "run")
-    yield f"{out}/: {images}, {boxes:,} boxes of {count}"
+    yield f"{out}/: {images}, {counted(boxes, 'box')} of {count}"
     yield from left_out_lines([run for run in runs if not _shows_boxes(run)])
     if absent := sum(not path.is_file() for path in samples):
         yield f"{counted(absent, 'image')} not there: FiftyOne will not show them"
@@ -66,7 +66,8 @@ def to_fiftyone(runs: Sequence[Run], out: Path) -> Iterator[str]:
             "turn images and not boxes"
         )
     if left:
-        yield f"{left:,} boxes cannot be shown: left out (not finite, or after 200 of an answer)"
+        left_out = counted(left, "box")
+        yield f"{left_out} cannot be shown: left out (not finite, or after 200 of an answer)"
     yield "open it in Python with:"
     yield "  import fiftyone as fo"
     yield "  dataset = fo.Dataset.from_dir("

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ..benchmarks import benchmarks, parse, resembles_dataset_name
-from ..core import EXIT_LIMIT_REACHED, EXIT_SOME_FAILED, is_disk_full, scrub, suggestion
+from ..core import EXIT_LIMIT_REACHED, EXIT_SOME_FAILED, counted, is_disk_full, scrub, suggestion
 
 
 @dataclass(slots=True)
@@ -36,7 +36,7 @@ class Outcome:
         run = f"{self.model} on {self.dataset}"
         if self.problem is not None:
             return f"{run}: {self.problem}"
-        return f"{run}: {self.failed_calls} calls failed; the first: {self.why_failed}"
+        return f"{run}: {counted(self.failed_calls, 'call')} failed; the first: {self.why_failed}"
 
 
 ANY = "any model"

@@ -124,7 +124,7 @@ def _place_columns(board: Board, name: str, metric: str) -> list[Column[str]]:
     else:
         dataset = next(each for each in board.datasets if each.name == name)
         datasets = (name,)
-        note = f"{dataset.family}, {dataset.queries} queries"
+        note = f"{dataset.family}, {counted(dataset.queries, 'query', 'queries')}"
     return _value_columns(
         board,
         name,

@@ -13,7 +13,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ..core import error_line, quoted_line
+from ..core import counted, error_line, quoted_line
 from ..protocol import (
     Batch,
     CallResult,
@@ -184,7 +184,10 @@ class TimedClient(ABC):
             answers = list(self.replies(batch))
             if len(answers) != count:
                 # Whose replies they are is not known.
-                raise ValueError(f"the model returned {len(answers)} replies to {count} messages")
+                raise ValueError(
+                    f"the model returned {counted(len(answers), 'reply', 'replies')} "
+                    f"to {counted(count, 'message')}"
+                )
         except Exception as error:
             answers = [CallResult("", error=error_line(error))] * count
         taken = watch.call_time(count)

@@ -26,6 +26,7 @@ from ..core import (
     Name,
     Text,
     Whole,
+    counted,
     plain_value,
     quoted_value,
     suggestion,
@@ -130,7 +131,7 @@ class Answer(Config):
     def __post_init__(self) -> None:
         """Refuse labels that are not one a box."""
         if self.labels and len(self.labels) != len(self.boxes):
-            why = f"{len(self.labels)} labels for {len(self.boxes)} boxes"
+            why = f"{counted(len(self.labels), 'label')} for {counted(len(self.boxes), 'box')}"
             raise MisplacedError(why, "labels")
 
     @property

@@ -13,7 +13,7 @@ from math import ceil
 from textwrap import wrap
 from typing import Any, NamedTuple
 
-from ..core import printable, shorten_names
+from ..core import counted, printable, shorten_names
 from ..leaderboard import range_of
 from ..protocol import Metric
 from ..statistics import Interval
@@ -297,7 +297,7 @@ READ_IN_WHITE = 0.74  # From this share of the scale on, values are white
 
 def _heat_map_value(metric: Metric, cell: FormatCell, model: str) -> Spec:
     text = f"{model}, {cell.row} {cell.column}: {with_unit(metric, cell.value)}"
-    text += f"{spread(cell.bounds)}, {cell.queries:,} queries"
+    text += f"{spread(cell.bounds)}, {counted(cell.queries, 'query', 'queries')}"
     if cell.reported:
         text += ", reported"
     return {

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from textwrap import wrap
 
 from ..boxes import CONFIDENCE_MEANINGS
-from ..core import printable
+from ..core import counted, printable
 from ..leaderboard import Ablation, LearningCurve
 from ..protocol import Curve
 from ..statistics import Bin
@@ -276,7 +276,7 @@ def _bin_value(run: str, definition: str, shown: Bin) -> Spec:
         "hits": round(100 * shown.hits, 4),
         "boxes": shown.boxes,
         "text": f"{run}, by {definition}: confidence {100 * shown.confidence:.0f} %, "
-        f"{100 * shown.hits:.0f} % right, {shown.boxes:,} boxes",
+        f"{100 * shown.hits:.0f} % right, {counted(shown.boxes, 'box')}",
     }
 
 

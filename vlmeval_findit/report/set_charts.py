@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 
+from ..core import counted
 from ..data import SetStatistics, load_dataset, statistics_of
 from ..leaderboard import Board
 from ..storage import TableError
@@ -46,8 +47,8 @@ def set_chart(shown: SetStatistics) -> Spec:
         **TEXT,
     }
     alt = (
-        f"{shown.name}: {shown.queries:,} queries, {shown.images:,} images, "
-        f"{shown.objects:,} objects"
+        f"{shown.name}: {counted(shown.queries, 'query', 'queries')}, "
+        f"{counted(shown.images, 'image')}, {counted(shown.objects, 'object')}"
     )
     return chart(
         alt,

@@ -26,6 +26,7 @@ from ..core import (
     UnpackedSizeError,
     atomic_write,
     check_sheets,
+    counted,
     open_regular,
     open_text,
     parse_json,
@@ -265,8 +266,8 @@ def _tsv_rows(path: Path) -> Iterator[Mapping[str, Any]]:
             for number, cells in enumerate(filter(None, lines), 1):
                 if len(cells) != len(header):
                     raise PredictionError(
-                        f"{path}, row {number}: {len(cells)} cells for {len(header)} columns: is "
-                        "the file cut off?"
+                        f"{path}, row {number}: {counted(len(cells), 'cell')} for "
+                        f"{counted(len(header), 'column')}: is the file cut off?"
                     )
                 yield dict(zip(header, cells, strict=True))
         except (csv.Error, UnicodeDecodeError) as error:

@@ -25,6 +25,7 @@ from ..core import (
     StandsTwiceError,
     TextError,
     atomic_write,
+    counted,
     file_sha256,
     quoted_value,
     read_bytes,
@@ -312,7 +313,8 @@ def _lines(
         for cells in filter(None, lines):
             if len(cells) != len(header):
                 raise TableError(
-                    f"{path}, line {lines.line_num}: {len(cells)} cells for {len(header)} columns: "
+                    f"{path}, line {lines.line_num}: {counted(len(cells), 'cell')} for "
+                    f"{counted(len(header), 'column')}: "
                     f"is the file cut off? M{again[1:]}"
                 )
             yield lines.line_num, dict(zip(header, cells, strict=True))

@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path
 
 from ..benchmarks import parse
-from ..core import refuse_duplicates
+from ..core import counted, refuse_duplicates
 from ..engine import (
     CancelToken,
     Cell,
@@ -150,5 +150,9 @@ def _warn_of_failures(output: Output, results: Sequence[CellResult], journal: Jo
         why = next((record["error"] for record in records if record and record["error"]), "")
         name = output.cell.dataset.name
         log.warning(
-            "%s on %s: %d calls failed; the first: %s", output.cell.model, name, failed, why
+            "%s on %s: %s failed; the first: %s",
+            output.cell.model,
+            name,
+            counted(failed, "call"),
+            why,
         )

@@ -16,7 +16,7 @@ from operator import itemgetter
 from pathlib import Path, PurePosixPath
 
 from ...boxes import Corners
-from ...core import StandsTwiceError, quoted_value, refuse_columns_twice, suffix_of
+from ...core import StandsTwiceError, counted, quoted_value, refuse_columns_twice, suffix_of
 from ...storage import ImageFileError, Size, read_image_header
 from ..annotated_samples import AnnotationError, BoxForm, Samples, Units
 from .annotation_values import (
@@ -399,7 +399,9 @@ def _read_listing(path: Path, encoding: str | None) -> _Listing:
         header = list(_order_of_columns([cells for _, cells in read], where))
     for place, cells in read:
         if len(cells) != len(header):
-            raise AnnotationError(f"{place}: {len(cells)} cells for {len(header)} columns")
+            raise AnnotationError(
+                f"{place}: {counted(len(cells), 'cell')} for {counted(len(header), 'column')}"
+            )
     try:
         refuse_columns_twice(header)
     except StandsTwiceError as error:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
-from ...core import Expected, Text, quoted_value
+from ...core import Expected, Text, counted, quoted_value
 from ..annotated_samples import BoxForm, Samples
 from .annotation_values import FourNumbers, ListOfJson
 from .class_rules import ClassRules
@@ -63,7 +63,7 @@ def read_objects(
     by_object = {key: place.get(key, ListOfJson) for key in flags}
     for cells in (labels, *by_object.values()):
         if len(cells) != len(boxes):
-            raise objects.error(f"{len(boxes)} boxes, but {len(cells)} labels")
+            raise objects.error(f"{counted(len(boxes), 'box')}, but {counted(len(cells), 'label')}")
     form = collector.options.form or BoxForm.SIDES
     for at, box in enumerate(boxes):
         where = Node(None, f"[{at}]", objects.ledger, objects)

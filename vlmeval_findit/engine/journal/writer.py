@@ -15,7 +15,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
-from ...core import Lock, is_disk_full, locked, too_many_files
+from ...core import Lock, counted, is_disk_full, locked, too_many_files
 from .view import (
     MOST_AT_A_TIME,
     JournalCutError,
@@ -41,7 +41,11 @@ class DiskFullError(JournalError):
     errno = errno.ENOSPC
 
     def __init__(self, path: Path, lost: int) -> None:
-        what = f"{lost} replies could not be stored" if lost else "every reply is stored"
+        what = (
+            f"{counted(lost, 'reply', 'replies')} could not be stored"
+            if lost
+            else "every reply is stored"
+        )
         super().__init__(
             f"{path}: the disk is full; {what}. Free some space and run again: "
             "finished calls are not repeated."
