@@ -305,7 +305,7 @@ def test_commands_print_all_of_it(world: World, capsys: pytest.CaptureFixture[st
     printed = capsys.readouterr()
     for words in ("mean of 4 samples", "consensus", "best sample by truth", "pass@4", "brackets"):
         assert words in printed.out
-    assert "1 runs with one reply to each query were left out" in printed.err
+    assert "1 run with one reply to each query was left out" in printed.err
     assert main(["samples", str(alone)]) == 2
     assert "--samples 8 --temperature 0.7" in capsys.readouterr().err
     assert main(["calibration", str(world.runs)]) == 0

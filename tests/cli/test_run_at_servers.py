@@ -192,7 +192,7 @@ def test_failed_calls_are_status_1_and_asked_again(
     with ChatServer(script) as server:
         command = words(server, "--model", MODEL, "--work-dir", str(tmp_path), "--api-nproc", "1")
         assert main(command) == 1
-        reason = "1 calls failed; the first: HTTP 400: this picture is too odd"
+        reason = "1 call failed; the first: HTTP 400: this picture is too odd"
         assert f"{MODEL} on {DATA}: {reason}" in caplog.text
         assert main(command) == 0
         assert len(server.asked) == 5

@@ -393,7 +393,7 @@ def test_a_full_disk_stores_calls_in_flight(
     # The reserve is free now: the reply that did not fit is stored, and so are some more.
     journal.append([record("on its way")])
     more, full = fill(journal, "more ")
-    assert "1 replies could not be stored" in str(full)
+    assert "1 reply could not be stored" in str(full)
     assert full.lost == 1
     journal.close()
     monkeypatch.undo()

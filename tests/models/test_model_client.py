@@ -27,6 +27,7 @@ from few_fast import few_fast
 
 from vlmeval_findit.benchmarks import parse
 from vlmeval_findit.cli import results_of
+from vlmeval_findit.core import counted
 from vlmeval_findit.data import load_dataset
 from vlmeval_findit.engine import Backend, LocalBackend, ThreadedBackend
 from vlmeval_findit.models import TimedClient, answer_from
@@ -423,7 +424,7 @@ def test_replies_of_another_number_than_messages_are_failed_calls(
     """Whose they are is not known: a reply given to another question is a wrong number."""
     variant = parse("FindIt_Demo_xyxy_json")
     answers = Miscounting(count).ask(Batch(((text("a"),),) * 2, (variant,) * 2, False))
-    assert f"returned {count} replies to 2 messages" in caplog.text
+    assert f"returned {counted(count, 'reply', 'replies')} to 2 messages" in caplog.text
     for answer in answers:
         assert answer.error is not None
-        assert "returned 0 replies to 1 messages" in answer.error
+        assert "returned 0 replies to 1 message" in answer.error

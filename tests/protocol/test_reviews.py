@@ -95,7 +95,7 @@ def test_values_of_a_line_become_a_review() -> None:
         ({"p": float("nan")}, "p: nan should be a number from 0 to 1"),
         ({"accept": [{"boxes": [[1, 2, 3]]}]}, "accept.0.boxes.0: [1, 2, 3] should be a box: four"),
         ({"accept": [{"boxes": [[1, 2, 3, None]]}]}, "[1, 2, 3, None] should be a box: four"),
-        ({"accept": [{"boxes": [], "labels": ["a"]}]}, "accept.0.labels: 1 labels for 0 boxes"),
+        ({"accept": [{"boxes": [], "labels": ["a"]}]}, "accept.0.labels: 1 label for 0 boxes"),
         ({"verdct": "model"}, "unknown key 'verdct': did you mean verdict?"),
     ],
 )

@@ -311,7 +311,7 @@ DAMAGED: list[tuple[str, bytes | str, str]] = [
     ("json", '[{"index": -1, "prediction": "a"}]', "row 1, column index: -1 is not the number"),
     ("tsv", "", "no line of column names"),
     ("tsv", TSV[: TSV.rfind(b"2, 3")], "unexpected end of data"),  # in a reply
-    ("tsv", TSV[: TSV.rfind(b'\t"[49')], "row 50: 1 cells for 3"),  # before a reply
+    ("tsv", TSV[: TSV.rfind(b'\t"[49')], "row 50: 1 cell for 3"),  # before a reply
     ("tsv", "index\tprediction\n1\ta\tb\n", "row 1: 3 cells for 2 columns"),
     ("tsv", "id\tanswer\n1\ta\n", "row 1: no column 'index'; the columns are ['id', 'answer']"),
     (

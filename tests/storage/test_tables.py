@@ -227,7 +227,7 @@ def test_a_table_that_was_edited_is_refused(tmp_path: Path) -> None:
     meta_path(path).unlink()
     for text, why in (
         (whole.replace("\tboxes\t", "\tboxen\t"), r": columns are .*\(missing: boxes\); make it"),
-        (whole + "5\n", ", line 4: 1 cells for 15 columns: "),
+        (whole + "5\n", ", line 4: 1 cell for 15 columns: "),
         (whole.replace("\n2\t", "\n1\t"), ", line 3: duplicate index 1"),
     ):
         path.write_text(text)

@@ -355,7 +355,7 @@ def test_failed_calls_are_an_exit_status(
     for path in (tmp_path / "out").rglob("*_score.csv"):
         [row] = csv.DictReader(path.read_text(encoding="utf-8").splitlines())
         assert lines[row["dataset"]] == [f"{row['scored']}/{row['rows']}", row["failed calls"]]
-    assert "1 calls failed; run the same command again" in shown.out
+    assert "1 call failed; run the same command again" in shown.out
     assert "calls 100/100" in shown.err
     assert "failed 1" in shown.err
     assert status(tmp_path, FakeDeployment(FakeModel())) == 0

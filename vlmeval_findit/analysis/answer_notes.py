@@ -85,15 +85,13 @@ def _asked_again(run: AnsweredRun) -> list[str]:
     who = run.answering
     like = ["--like", who.row] if who.row not in (None, run.model) else []
     named = ["--model", f"{run.model}={who.checkpoint}", *like]
-    is_server = who.kind == CHAT_KIND and who.endpoint not in _PROVIDERS_OF_MODELS
+    # A model of the table finds its provider by itself.
+    addresses = [provider.address for provider in PROVIDERS.values()]
+    is_server = who.kind == CHAT_KIND and who.endpoint not in addresses
     if is_server and who.endpoint is not None:
         return [*named, "--base-url", who.endpoint.replace(", ", ",")]
     is_own = who.runs_here and who.row != run.model
     return named if is_own else plain
-
-
-# A model of the table finds its provider by itself.
-_PROVIDERS_OF_MODELS = frozenset(provider.address for provider in PROVIDERS.values())
 
 
 def _shown(run: AnsweredRun) -> str:

@@ -19,7 +19,7 @@ from ..analysis import (
     write_consensus,
 )
 from ..coords import NotBoxesError
-from ..core import EXIT_SOME_FAILED, counted, first_few, printable
+from ..core import EXIT_SOME_FAILED, agreeing, counted, first_few, printable
 from ..leaderboard import (
     calibration_table,
     explain_tables,
@@ -170,5 +170,9 @@ def samples(runs: tuple[Path, ...]) -> int:
         legends |= dict.fromkeys(samples_legend(score, consensus).lines)
     print_lines([*legends], "docs/design/statistics.md")
     if left := len(paths) - len(several):
-        say(f"{counted(left, 'run')} with one reply to each query were left out", file=sys.stderr)
+        were = agreeing(left, "was", "were")
+        say(
+            f"{counted(left, 'run')} with one reply to each query {were} left out",
+            file=sys.stderr,
+        )
     return 0

@@ -142,7 +142,7 @@ def test_splits_and_shards_of_the_hub(tmp_path, training: str, validation: str, 
         ({"image": {"bytes": b"text", "path": "a.png"}}, "row 0, image: not an image"),
         ({"image": None}, "row 0, image: no image"),
         ({"objects": {"bbox": [[1, 2, 3]], "category": ["a"]}}, "should be a list of boxes"),
-        ({"objects": {"bbox": OBJECTS["bbox"], "category": []}}, "1 boxes, but 0 labels"),
+        ({"objects": {"bbox": OBJECTS["bbox"], "category": []}}, "1 box, but 0 labels"),
     ],
 )
 def test_odd_rows_of_the_hub_are_refused(tmp_path, cells: Any, why: str, capsys) -> None:
