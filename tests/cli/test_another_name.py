@@ -45,7 +45,9 @@ def test_what_is_advised_keeps_runs_comparable(
         assert main([*RUN, *first, *CHANGES[change]]) == 2
         refused = said(capsys)
         assert "setting images" not in refused, "a space decides it"
-        typed = re.search(r"Use another name for the model.*Type: (.*?)\. --force", refused)
+        typed = re.search(
+            r"Use another name for the model.*In your command, type: (.*?)\. --force", refused
+        )
         assert typed is not None
         named = shlex.split(typed[1])
         rest = [*_without(first, "--model", "--like"), *CHANGES[change]]

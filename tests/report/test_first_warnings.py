@@ -14,7 +14,7 @@ from scored_runs import World, saying, speaking, with_facts
 from vlmeval_findit.analysis import adherence_note
 from vlmeval_findit.cli import main
 from vlmeval_findit.leaderboard import Board, make_board, remarks
-from vlmeval_findit.protocol import CHAT_KIND, Answering
+from vlmeval_findit.protocol import CHAT_KIND, PROVIDER_KIND, Answering
 from vlmeval_findit.report import headlines_of, losses_of, panels_of
 from vlmeval_findit.scoring import Run
 
@@ -129,7 +129,21 @@ ASKED_BY = {
         replace(BY_SERVER, row="M", endpoint=f"{SERVER}, http://b:1/v1"),
         f"M=org/served --base-url {SERVER},http://b:1/v1",
     ),
-    "a provider": (replace(BY_SERVER, endpoint="https://openrouter.ai/api/v1"), "M"),
+    "what relays": (replace(BY_SERVER, endpoint="https://openrouter.ai/api/v1"), "M"),
+    "a provider": (
+        Answering(
+            kind=f"{PROVIDER_KIND}openai", row="M", checkpoint="m-1", endpoint="https://a/v1"
+        ),
+        "M --provider openai",
+    ),
+    "a known model served here": (
+        Answering(kind=CHAT_KIND, row="M", checkpoint="org/m", server="vllm 0.33.0"),
+        "M --serve vllm",
+    ),
+    "a checkpoint served here": (
+        Answering(kind=CHAT_KIND, row="Qwen3-VL", checkpoint="/p", server="vllm 0.33.0"),
+        "M=/p --like Qwen3-VL --serve vllm",
+    ),
     "a checkpoint here": (
         Answering(row="Qwen3-VL", checkpoint="/my ft", runs_here=True),
         "'M=/my ft' --like Qwen3-VL",

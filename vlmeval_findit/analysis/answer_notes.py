@@ -17,6 +17,7 @@ from ..core import agreeing, as_called
 from ..models import PROVIDERS
 from ..protocol import (
     CHAT_KIND,
+    PROVIDER_KIND,
     Answering,
     Benchmark,
     DatasetVariant,
@@ -24,6 +25,7 @@ from ..protocol import (
     Sums,
     failed_calls,
     lost_key,
+    model_words,
     reasons,
     rows_with_sum,
 )
@@ -79,19 +81,21 @@ def adherence_note(run: AnsweredRun) -> str | None:
 
 def _asked_again(run: AnsweredRun) -> list[str]:
     """Return the words by which the model of a run is asked again, where it was asked."""
-    plain = ["--model", run.model]
-    if run.answering is None or run.answering.checkpoint is None:
-        return plain
     who = run.answering
-    like = ["--like", who.row] if who.row not in (None, run.model) else []
-    named = ["--model", f"{run.model}={who.checkpoint}", *like]
-    # A model of the table finds its provider by itself.
+    if who is None or who.checkpoint is None:
+        return ["--model", run.model]
+    named = model_words(run.model, who)
+    kind = who.kind or ""
+    if kind.startswith(PROVIDER_KIND):
+        return ["--model", run.model, "--provider", kind.removeprefix(PROVIDER_KIND)]
+    # A model of the table finds the provider that relays it by itself.
     addresses = [provider.address for provider in PROVIDERS.values()]
-    is_server = who.kind == CHAT_KIND and who.endpoint not in addresses
-    if is_server and who.endpoint is not None:
+    if kind == CHAT_KIND and who.endpoint is not None and who.endpoint not in addresses:
         return [*named, "--base-url", who.endpoint.replace(", ", ",")]
-    is_own = who.runs_here and who.row != run.model
-    return named if is_own else plain
+    is_here = who.runs_here or who.server is not None
+    words = named if is_here and who.row != run.model else ["--model", run.model]
+    serve = ["--serve", who.server.split()[0]] if who.server is not None else []
+    return [*words, *serve]
 
 
 def _shown(run: AnsweredRun) -> str:

@@ -56,7 +56,7 @@ class BoxError(Enum):
     NOT_READABLE = (
         "not readable",
         CountsAs.OBJECT,
-        "lenient parsing finds no box on the object either",
+        "empty or malformed, and lenient parsing finds no box on the object",
     )
     NO_RECTANGLE = (
         "no rectangle",

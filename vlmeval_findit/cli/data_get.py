@@ -14,7 +14,15 @@ from typing import NamedTuple
 import click
 
 from ..benchmarks.findit import DATASETS
-from ..core import EXIT_INTERRUPTED, EXIT_SOME_FAILED, Lock, LockedError, as_called, counted
+from ..core import (
+    EXIT_INTERRUPTED,
+    EXIT_SOME_FAILED,
+    Lock,
+    LockedError,
+    agreeing,
+    as_called,
+    counted,
+)
 from ..data import (
     NO_FILES,
     AnnotationFile,
@@ -344,8 +352,9 @@ def _fetch_missing(
     from ..data import FETCHED_BY_HAND, Client, FetchJob, fetch_images
     from .progress import download_progress
 
+    are = agreeing(len(missing), "is", "are")
     print_text(
-        f"{source.name}: {counted(len(missing), 'image')} are missing in {store.folder}\n"
+        f"{source.name}: {counted(len(missing), 'image')} {are} missing in {store.folder}\n"
         f"  licence: {source.licence}\n  download: {source.download}"
     )
     # Two at once would write the same partial files.

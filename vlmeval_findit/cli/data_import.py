@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from ..benchmarks.findit import Family, parse
-from ..core import agreeing, as_called, counted, first_few, flag_name, not_there, suggestion
+from ..core import agreeing, as_called, first_few, flag_name, not_there, suggestion
 from ..data import (
     ANNOTATION_FORMATS,
     SOURCES,
@@ -256,7 +256,7 @@ def _print_dataset(built: ImportedDataset, printed: set[str]) -> None:
         if line not in printed or line.startswith("read:"):
             print_folded(line)
         printed.add(line)
-    frames = f"; {counted(row.frames, 'frame')}" if row.frames > 1 else ""
+    frames = f"; {row.frames} frames" if row.frames > 1 else ""
     captions = "; with captions" if row.captions else ""
     print_folded(f"{built.name}: {Family(row.family).target}{frames}{captions}")
     for table in built.tables:

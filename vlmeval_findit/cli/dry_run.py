@@ -11,7 +11,7 @@ from typing import TypeVar
 from rich.console import Console
 from rich.progress import Progress
 
-from ..core import counted
+from ..core import agreeing, counted
 from ..engine import (
     Cell,
     Deployment,
@@ -121,7 +121,9 @@ def _print_sums(dry: DryRun, half: bool) -> None:
         if half and load.usd_in:
             say("Dollars are those of a batch, half of the price of single calls.")
     if dry.missing:
-        say(f"{counted(dry.missing, 'image')} are missing: they are counted by their names,")
+        one = "is missing: it is counted by its name"
+        are = agreeing(dry.missing, one, "are missing: they are counted by their names")
+        say(f"{counted(dry.missing, 'image')} {are},")
         say("and HTTP calls with them are not in the estimate")
 
 

@@ -19,7 +19,7 @@ from ..analysis import (
     nothing_found_note,
 )
 from ..boxes import BoxError
-from ..core import EXIT_REFUSED, as_called, counted, printable
+from ..core import EXIT_REFUSED, as_called, printable
 from ..leaderboard import (
     Field,
     FieldType,
@@ -69,8 +69,7 @@ def command(
         others = load_runs([against], keep=RowData.SUMS)
         if len(others) != 1:
             raise ValueError(
-                f"--against {against}: {counted(len(others), 'run')} in it: "
-                "name the file of a single run"
+                f"--against {against}: {len(others)} runs in it: name the file of a single run"
             )
         other = others[0]
         errors_of(other)  # Refused once, and not with every run

@@ -16,7 +16,7 @@ from typing import Any
 from ..analysis import CocoBoxes, NoConfidenceError, definitions_in, load_scored_dataset
 from ..boxes import CONFIDENCE_DEFINITIONS, DEFAULT_CONFIDENCE
 from ..coords import NotBoxesError
-from ..core import atomic_write, counted, printable
+from ..core import agreeing, atomic_write, counted, printable
 from ..data import SOURCES
 from ..protocol import AnyDataset
 from ..scoring import Run
@@ -146,7 +146,8 @@ def _set_scores(run: Run, boxes: CocoBoxes, definition: str | None) -> str:
         value = origin.confidence(definition)
         unsure += value is None
         result["score"] = value or 0.0
-    note = f" {counted(unsure, 'box')} without a confidence have the score 0." if unsure else ""
+    have = agreeing(unsure, "has", "have")
+    note = f" {counted(unsure, 'box')} without a confidence {have} the score 0." if unsure else ""
     means = CONFIDENCE_DEFINITIONS[definition].means
     return f"Scores are confidences of the model ({definition}: {means}).{note}"
 

@@ -256,7 +256,7 @@ def condensed(remarks: Iterable[tuple[str, str, str]], models: Collection[str] =
     """
     lines = []
     for (model, remark), runs in group_by(remarks, itemgetter(0, 2)).items():
-        where = f" ({counted(len(runs), 'run')})" if len(runs) > 1 else f" on {runs[0][1]}"
+        where = f" ({len(runs)} runs)" if len(runs) > 1 else f" on {runs[0][1]}"
         lines.append((model, f"{where}: {remark}"))
     return _together(lines, _Everyone("models", models))
 

@@ -225,6 +225,7 @@ from .contradictions import (
     plugin_conflicts as plugin_conflicts,
     apply_force as apply_force,
     refuse_variable as refuse_variable,
+    model_words as model_words,
     under_another_name as under_another_name,
 )
 

@@ -149,9 +149,18 @@ def under_another_name(run: Identity) -> str:
     advice = "Use another name for the model: runs under one name that differ are not compared"
     if who.checkpoint is None or who.in_vlmevalkit or is_under_vlmevalkit():
         return f"{advice}, in whatever folder."
-    words = ["--model", f"{run.model}-2={who.checkpoint}"]
-    like = ["--like", who.row] if who.row is not None else []
-    return f"{advice}. Type: {shlex.join([*words, *like])}."
+    words = shlex.join(model_words(f"{run.model}-2", who))
+    return f"{advice}. In your command, type: {words}."
+
+
+def model_words(name: str, who: Answering) -> list[str]:
+    """Return how a model is typed under a name: its checkpoint, and what it is run like.
+
+    >>> model_words("my-ft", Answering(row="Qwen3-VL", checkpoint="/path"))
+    ['--model', 'my-ft=/path', '--like', 'Qwen3-VL']
+    """
+    like = [] if who.row in (None, name) else ["--like", who.row]
+    return ["--model", f"{name}={who.checkpoint}", *like]
 
 
 def _completed(before: Answering, now: Answering) -> Answering:
